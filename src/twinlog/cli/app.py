@@ -1,0 +1,128 @@
+"""The program `twinlog`: which commands there are, and how a run of it ends.
+
+`COMMANDS` is the only list of commands. A command's module is imported when the command is named
+and not before, so that `twinlog --help` stays quick however much the commands need.
+Every end of the program goes through `run`: exit code 0 (done), 1 (failed), 2 (called wrongly),
+3 (done, and something was found), 130 (interrupted).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from twinlog import __version__
+from twinlog.cli import failure
+from twinlog.errors import EXIT_FAILED, EXIT_OK
+
+PROGRAM = "twinlog"
+COMPLETE_VARIABLE = "_TWINLOG_COMPLETE"
+
+
+class Entry(NamedTuple):
+    """Where a command lives: a module with a `command` in it."""
+
+    module: str
+    help: str
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "init": Entry("twinlog.cli.init", "Write a commented twinlog.yaml to start from."),
+    "schema": Entry("twinlog.cli.schema", "Print the JSON schema of the file, for editors."),
+    "version": Entry("twinlog.cli.version", "Print the versions that work together here."),
+    "completion": Entry("twinlog.cli.completion", "Print the completion script of a shell."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports each one only when it is called."""
+
+    def __init__(self, entries: Mapping[str, Entry], help: str) -> None:
+        super().__init__(name=PROGRAM, help=help, no_args_is_help=True)
+        self.entries = entries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the list: from the first command one needs to the last."""
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command itself, imported now."""
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return None
+        command = import_module(entry.module).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`, written without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As in click, but an unknown name is compared with ours."""
+        known = args[0] in self.entries or args[0].startswith("-")
+        if not known and not ctx.resilient_parsing:  # resilient: a shell asks in the middle of a word
+            raise click.NoSuchCommand(args[0], possibilities=self.entries, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+
+def program() -> LazyGroup:
+    """The whole command line."""
+    group = LazyGroup(COMMANDS, "A message bus on two Kafka sites that survives the loss of one.")
+    version = click.Option(
+        ["--version"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_show_version,
+        help="Print the version and exit.",
+    )
+    group.params.append(version)
+    return group
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"{PROGRAM} {__version__}")
+        ctx.exit()
+
+
+def _invoke(args: Sequence[str]) -> int:
+    # Not `program().main()`: that turns a closed pipe into a failure and prints errors its own way.
+    asked_by_shell = os.environ.get(COMPLETE_VARIABLE)
+    if asked_by_shell:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(program(), {}, PROGRAM, COMPLETE_VARIABLE, asked_by_shell)
+    group = program()
+    with group.make_context(PROGRAM, list(args)) as ctx:
+        group.invoke(ctx)
+    sys.stdout.flush()
+    return EXIT_OK
+
+
+def run(args: Sequence[str], invoke: Callable[[Sequence[str]], int] = _invoke) -> int:
+    """Run one command line to its end and return the exit code; every error is shown here."""
+    try:
+        return invoke(args)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except BrokenPipeError:
+        # The reader (head, a pager) has gone. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except (Exception, KeyboardInterrupt) as error:
+        return failure.show(error, as_json=failure.wants_json(args))
+
+
+def main() -> None:
+    """Entry point of the `twinlog` script."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,24 @@
+"""From a command's context to its bus: the step that almost every command begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from twinlog.cli import frame
+from twinlog.sites.home import Home
+
+Body = TypeVar("Body", bound=Callable[..., None])
+
+
+def home_of(ctx: frame.Context) -> Home:
+    """The bus that the file declares, on this machine."""
+    loaded = frame.load_bus(ctx)
+    return Home(loaded.bus, loaded.file)
+
+
+def site_option(body: Body) -> Body:
+    """`--site NAME`, which means the same everywhere: only this site, else all of them."""
+    return click.option("--site", metavar="NAME", help="Only this site.")(body)

@@ -1,0 +1,42 @@
+"""`twinlog destroy`: the sites and all that they held are deleted."""
+
+from __future__ import annotations
+
+from twinlog.cli import frame
+from twinlog.cli.buses import home_of, site_option
+from twinlog.cli.output import Column, Record
+
+
+@frame.command(
+    example="""
+    twinlog destroy --yes
+    twinlog destroy --site b --yes
+    """,
+    confirms=True,
+)
+@site_option
+def command(ctx: frame.Context, site: str | None) -> None:
+    """Stop the sites and delete their records, keys and passwords for good.
+
+    With --site only that site's records go; keys and passwords stay with the bus. The file itself
+    is never touched.
+    """
+    from twinlog.sites import local, supervisor
+
+    home = home_of(ctx)
+    if site is not None:
+        home.chosen(site)
+        home.must_run(site, "destroy")
+    state = home.state_file.read()
+    names = [name for name in home.chosen(site) if state is not None and name in state.sites]
+    if names:
+        ctx.need_yes(
+            f"this deletes every record of {', '.join(f'site {name}' for name in names)}", where=str(home.directory)
+        )
+        with home.state_file.locked("destroy"):
+            if site is None:
+                supervisor.dismiss(home)
+            deleted = local.destroy(home, names, ctx.progress)
+    else:
+        deleted = []
+    ctx.emit(Record([Column("sites"), Column("deleted")], {"sites": names, "deleted": deleted}))

@@ -1,0 +1,37 @@
+"""`twinlog down`: every node of the sites ends in order; disks, keys and passwords stay."""
+
+from __future__ import annotations
+
+import click
+
+from twinlog.cli import frame
+from twinlog.cli.buses import home_of, site_option
+from twinlog.cli.output import Column, Record
+
+
+@frame.command(
+    example="""
+    twinlog down
+    twinlog down --site b
+    """
+)
+@site_option
+@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds before a node is killed.")
+def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
+    """Stop the sites that Twinlog runs; nothing is deleted.
+
+    Brokers end before controllers, so that each can hand over what it leads.
+    """
+    from twinlog.sites import local, supervisor
+
+    home = home_of(ctx)
+    if site is not None:
+        home.chosen(site)
+        home.must_run(site, "stop")
+    state = home.state_file.read()
+    names = [name for name in home.chosen(site) if state is not None and name in state.sites]
+    with home.state_file.locked("down"):
+        if site is None:
+            supervisor.dismiss(home)
+        ended = local.down(home, names, ctx.progress, timeout_s=timeout)
+    ctx.emit(Record([Column("sites"), Column("stopped", "nodes stopped")], {"sites": names, "stopped": ended}))

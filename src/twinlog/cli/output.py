@@ -1,0 +1,190 @@
+"""The answer of a command: tables and records for people, JSON for scripts.
+
+Commands describe what they found with `Table` and `Record` and know nothing of how it is shown.
+JSON keys are the names of the fields and stay between versions; the table shows a choice of them.
+A value of None means that nobody could say, and is shown as unknown, never left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # rich is imported when a table is drawn
+    from rich.console import Console, RenderableType
+
+# A pipe has no width: lines are as long as they need to be, so that grep and cut see whole rows.
+UNLIMITED_COLUMNS = 4000
+
+
+def plain(value: Any) -> str:
+    """A value as a cell shows it unless the column says otherwise."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return ", ".join(plain(item) for item in value)
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One field of a row: the key in JSON, and how the table shows it."""
+
+    key: str
+    title: str = ""  # the key with blanks, unless given
+    show: Callable[[Any], str] = plain
+    right: bool = False  # numbers stand under each other
+    style: Callable[[Any], str] | None = None  # a colour for the value, where colours are shown
+
+    @property
+    def heading(self) -> str:
+        """What stands above the column."""
+        return self.title or self.key.replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows (mappings or dataclasses) and the columns that people want to see of them."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Any]
+    name: str = ""  # the heading, and the key in JSON, where there are several parts
+    empty: str = "none"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One thing, its fields below each other."""
+
+    columns: Sequence[Column]
+    value: Any
+    name: str = ""
+
+
+Part = Table | Record
+
+
+def field_of(row: Any, key: str) -> Any:
+    """A field of a mapping or of an object."""
+    return row[key] if isinstance(row, Mapping) else getattr(row, key)
+
+
+def to_json(value: Any) -> Any:
+    """Any value that commands show, in terms of JSON."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: to_json(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(to_json(key)): to_json(item) for key, item in value.items()}
+    if isinstance(value, Enum):
+        return to_json(value.value)
+    if isinstance(value, set | frozenset):
+        return sorted(to_json(item) for item in value)
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    return value
+
+
+def document(parts: Sequence[Part]) -> Any:
+    """The JSON document of an answer: the part itself, or an object of several by name."""
+    if len(parts) == 1:
+        return _part_json(parts[0])
+    return {part.name: _part_json(part) for part in parts}
+
+
+def _part_json(part: Part) -> Any:
+    if isinstance(part, Record):
+        return _row_json(part.value, part.columns)
+    return [_row_json(row, part.columns) for row in part.rows]
+
+
+def _row_json(row: Any, columns: Iterable[Column]) -> dict[str, Any]:
+    whole: dict[str, Any] = to_json(row)
+    # Columns may also show properties, which are no fields of their own.
+    return {**whole, **{column.key: to_json(field_of(row, column.key)) for column in columns}}
+
+
+def drawn(parts: Sequence[Part]) -> list[RenderableType]:
+    """The parts as rich draws them; also for commands that show them live."""
+    from rich.text import Text
+
+    pieces: list[RenderableType] = []
+    for number, part in enumerate(parts):
+        if number:
+            pieces.append(Text(""))
+        if part.name and len(parts) > 1:
+            pieces.append(Text(part.name, style="bold"))
+        if isinstance(part, Table) and not part.rows:
+            pieces.append(Text(part.empty))
+        else:
+            pieces.append(_grid(part))
+    return pieces
+
+
+def _grid(part: Part) -> RenderableType:
+    from rich.table import Table as Grid
+
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    if isinstance(part, Record):
+        grid.show_header = False
+        grid.add_column(style="bold", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for column in part.columns:
+            grid.add_row(column.heading, _cell(column, part.value))
+        return grid
+    for column in part.columns:
+        grid.add_column(column.heading.upper(), justify="right" if column.right else "left", overflow="fold")
+    for row in part.rows:
+        grid.add_row(*(_cell(column, row) for column in part.columns))
+    return grid
+
+
+def _cell(column: Column, row: Any) -> RenderableType:
+    from rich.text import Text
+
+    value = field_of(row, column.key)
+    return Text(column.show(value), style=column.style(value) if column.style else "")
+
+
+def console() -> Console:
+    """stdout as rich sees it: no colour when it is not a terminal or NO_COLOR is set."""
+    from rich.console import Console
+
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else UNLIMITED_COLUMNS
+    return Console(color_system="auto" if colour else None, highlight=False, markup=False, width=width)
+
+
+def emit(parts: Sequence[Part], *, as_json: bool) -> None:
+    """Print an answer on stdout."""
+    if as_json:
+        write(json.dumps(document(parts), indent=2) + "\n")
+        return
+    out = console()
+    with out.capture() as capture:
+        out.print(*drawn(parts), sep="\n")
+    # Rich fills the last column with blanks, which would stand in every file and diff.
+    write("".join(line.rstrip() + "\n" for line in capture.get().splitlines()))
+
+
+def write(text: str) -> None:
+    """Print on stdout and find out now, not at exit, whether anybody still reads."""
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,60 @@
+"""`twinlog up`: from the file to running, secured sites that take writes."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from twinlog.cli import frame
+from twinlog.cli.buses import home_of, site_option
+from twinlog.cli.output import Column, Table
+from twinlog.sites.layout import Listener
+
+
+@frame.command(
+    example="""
+    twinlog up
+    twinlog up --site b --supervise
+    """,
+    confirms=True,
+)
+@site_option
+@click.option("--supervise", is_flag=True, help="Leave a supervisor that restarts brokers that die.")
+@click.option("--debug", type=click.Choice(["tls"]), help="Log every TLS handshake of the nodes started now.")
+@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds until a site must be ready.")
+def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | None, timeout: float) -> None:
+    """Bring up the sites and make them what the file declares.
+
+    Fetches Kafka on first use, makes certificates, formats new disks, starts every node that does
+    not run, waits until a canary write is acknowledged on every broker, and applies topics, users
+    and rights. What runs already is left alone; running it again after a failure goes on.
+    """
+    from twinlog.ops import apply
+    from twinlog.sites import local, supervisor
+
+    home = home_of(ctx)
+    chosen = home.chosen(site)
+    began = time.monotonic()
+    kafka = local.ensure_kafka(ctx.progress)
+    with home.state_file.locked("up"):
+        names = [name for name in chosen if name in home.local_sites]
+        started = local.up(home, names, ctx.progress, kafka=kafka, debug_tls=debug is not None, timeout_s=timeout)
+        apply.settle(home, chosen, ctx.progress, yes=ctx.yes)
+        if supervise:
+            supervisor.launch(home)
+    took_s = round(time.monotonic() - began, 1)
+    rows = [
+        {
+            "site": name,
+            "role": home.role(name),
+            "brokers": len(home.layout(name).brokers),
+            "controllers": len(home.layout(name).controllers),
+            "started": sum(1 for node in started if node.site == name),
+            "bootstrap": home.layout(name).bootstrap(Listener.CLIENT),
+            "seconds": took_s,
+        }
+        for name in names
+    ]
+    columns = [Column("site"), Column("role"), Column("brokers", right=True), Column("controllers", right=True)]
+    ctx.emit(Table([*columns, Column("started", right=True), Column("bootstrap")], rows))

@@ -1,0 +1,57 @@
+"""Files that are either the old ones or the new ones, never half of each.
+
+Used by everything that keeps state, keys or configuration on disk. A write goes to a fresh file
+in the same directory, is flushed, takes the final name as one step, and the directory is flushed
+too, so that neither a killed command nor a power cut leaves half a file. A secret is readable by
+its owner only from its first byte on.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+SECRET_MODE = 0o600
+PLAIN_MODE = 0o644
+PRIVATE_DIRECTORY_MODE = 0o700
+
+
+def write_secret(path: Path, data: str | bytes) -> None:
+    """Replace a file that only its owner may read."""
+    _replace(path, data, SECRET_MODE)
+
+
+def write_text(path: Path, data: str | bytes) -> None:
+    """Replace a file that everybody may read."""
+    _replace(path, data, PLAIN_MODE)
+
+
+def make_private_directory(path: Path) -> None:
+    """Make a directory that only its owner may enter, also if it exists with other rights."""
+    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIRECTORY_MODE)
+    path.chmod(PRIVATE_DIRECTORY_MODE)
+
+
+def _replace(path: Path, data: str | bytes, mode: int) -> None:
+    content = data.encode() if isinstance(data, str) else data
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    _flush_directory(path.parent)
+
+
+def _flush_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,287 @@
+"""The steps between the file and the world: what each one is, in data and in one sentence.
+
+Made by `plan`, shown by `twinlog plan`, taken by `apply`. A step that loses records, or takes a
+way in from somebody, is destructive and taken only when the user said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from twinlog.wire.access import Mechanism
+from twinlog.wire.acls import Acl
+from twinlog.wire.quotas import Limit
+from twinlog.wire.topics import NewTopic
+
+
+@dataclass(frozen=True)
+class Step:
+    """Base of all steps."""
+
+    site: str
+
+    @property
+    def destructive(self) -> bool:
+        """True if it cannot be taken back."""
+        return False
+
+    @property
+    def kind(self) -> str:
+        """What it is about, in a word."""
+        return "site"
+
+    @property
+    def what(self) -> str:
+        """The step as a sentence without its site."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Start(Step):
+    """Nodes that do not run are started, new ones formatted first."""
+
+    nodes: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        return f"start {', '.join(self.nodes)}"
+
+
+@dataclass(frozen=True)
+class Restart(Step):
+    """A running node was configured otherwise than the file says now."""
+
+    node: int
+    name: str
+    changed: Mapping[str, tuple[str | None, str | None]] = field(hash=False)
+
+    @property
+    def kind(self) -> str:
+        return "node"
+
+    @property
+    def what(self) -> str:
+        changes = ", ".join(f"{name} {_shown(old)} → {_shown(new)}" for name, (old, new) in self.changed.items())
+        return f"restart {self.name}: {changes}"
+
+
+@dataclass(frozen=True)
+class Unknown(Step):
+    """The rest of a site cannot be compared before it runs."""
+
+    why: str
+
+    @property
+    def what(self) -> str:
+        return f"topics, users and rights are not known: {self.why}"
+
+
+@dataclass(frozen=True)
+class Impossible(Step):
+    """What the file wants and `apply` cannot do."""
+
+    subject: str
+    problem: str
+    hint: str = ""
+
+    @property
+    def kind(self) -> str:
+        return "cannot"
+
+    @property
+    def what(self) -> str:
+        return f"{self.subject}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class SetCluster(Step):
+    """Settings that a whole site shares and its controllers keep."""
+
+    values: Mapping[str, str] = field(hash=False)
+
+    @property
+    def kind(self) -> str:
+        return "setting"
+
+    @property
+    def what(self) -> str:
+        return "set " + ", ".join(f"{name}={value}" for name, value in self.values.items())
+
+
+@dataclass(frozen=True)
+class CreateTopic(Step):
+    """A declared topic does not exist."""
+
+    topic: NewTopic
+
+    @property
+    def kind(self) -> str:
+        return "topic"
+
+    @property
+    def what(self) -> str:
+        topic = self.topic
+        return f"create {topic.name}: {topic.partitions} partitions, {topic.replication} copies"
+
+
+@dataclass(frozen=True)
+class WidenTopic(Step):
+    """A topic has fewer partitions than declared."""
+
+    name: str
+    before: int
+    total: int
+
+    @property
+    def kind(self) -> str:
+        return "topic"
+
+    @property
+    def what(self) -> str:
+        return f"widen {self.name} from {self.before} to {self.total} partitions (keys move to other ones)"
+
+
+@dataclass(frozen=True)
+class SetTopic(Step):
+    """A topic's settings differ."""
+
+    name: str
+    values: Mapping[str, str] = field(hash=False)
+    unset: tuple[str, ...]
+    before: Mapping[str, str] = field(hash=False)
+    loses_records: bool = False
+
+    @property
+    def kind(self) -> str:
+        return "topic"
+
+    @property
+    def destructive(self) -> bool:
+        return self.loses_records
+
+    @property
+    def what(self) -> str:
+        changes = [f"{name} {_shown(self.before.get(name))} → {value}" for name, value in self.values.items()]
+        changes += [f"{name} {_shown(self.before.get(name))} → default" for name in self.unset]
+        return f"change {self.name}: {', '.join(changes)}"
+
+
+@dataclass(frozen=True)
+class DeleteTopic(Step):
+    """A topic is there that the file does not have, and the user asked to prune."""
+
+    name: str
+
+    @property
+    def kind(self) -> str:
+        return "topic"
+
+    @property
+    def destructive(self) -> bool:
+        return True
+
+    @property
+    def what(self) -> str:
+        return f"delete {self.name} with all its records"
+
+
+@dataclass(frozen=True)
+class SetPassword(Step):
+    """A user has no password at the site yet, or another one."""
+
+    user: str
+    mechanism: Mechanism
+    why: str
+
+    @property
+    def kind(self) -> str:
+        return "user"
+
+    @property
+    def what(self) -> str:
+        return f"set the password of {self.user} ({self.mechanism}): {self.why}"
+
+
+@dataclass(frozen=True)
+class RemovePassword(Step):
+    """Somebody can log in who is not, or not so, in the file."""
+
+    user: str
+    mechanism: Mechanism
+    why: str
+
+    @property
+    def kind(self) -> str:
+        return "user"
+
+    @property
+    def destructive(self) -> bool:
+        return True
+
+    @property
+    def what(self) -> str:
+        return f"remove the password of {self.user} ({self.mechanism}): {self.why}"
+
+
+@dataclass(frozen=True)
+class Grant(Step):
+    """A user lacks rights that the file gives."""
+
+    principal: str
+    rules: frozenset[Acl]
+
+    @property
+    def kind(self) -> str:
+        return "rights"
+
+    @property
+    def what(self) -> str:
+        return f"let {self.principal} {_rules(self.rules)}"
+
+
+@dataclass(frozen=True)
+class Revoke(Step):
+    """A user has rights that the file does not give. Narrowing loses no record: not destructive."""
+
+    principal: str
+    rules: frozenset[Acl]
+
+    @property
+    def kind(self) -> str:
+        return "rights"
+
+    @property
+    def what(self) -> str:
+        return f"no longer let {self.principal} {_rules(self.rules)}"
+
+
+@dataclass(frozen=True)
+class SetQuota(Step):
+    """A user's limits differ."""
+
+    user: str
+    values: Mapping[Limit, float] = field(hash=False)
+    unset: tuple[Limit, ...]
+
+    @property
+    def kind(self) -> str:
+        return "quota"
+
+    @property
+    def what(self) -> str:
+        changes = [f"{limit}={value:g}" for limit, value in self.values.items()]
+        changes += [f"{limit} unlimited" for limit in self.unset]
+        return f"limit {self.user}: {', '.join(changes)}"
+
+
+def _rules(rules: frozenset[Acl]) -> str:
+    texts = []
+    for rule in sorted(rules):
+        star = "*" if rule.prefixed else ""
+        texts.append(f"{rule.operation.name.lower()} {rule.resource.name.lower()} {rule.name}{star}")
+    return ", ".join(texts)
+
+
+def _shown(value: str | None) -> str:
+    return "default" if value is None else value

@@ -1,0 +1,163 @@
+"""What is there: one site as it is now, read once, for `plan` to compare with the file.
+
+Everything is read over administration's own access. What a cluster does not offer (an existing one
+without an authorizer, say) is None, which means "not ours to compare", never "empty".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from twinlog.errors import KafkaError, TwinlogError
+from twinlog.sites import holds, processes, properties
+from twinlog.sites.home import Home
+from twinlog.sites.layout import Node, SiteLayout
+from twinlog.wire import acls, configs, quotas, topics, users
+from twinlog.wire.cluster import Cluster, Patience
+
+# Broker settings that hold for a whole site are kept by the controllers, not in files.
+CLUSTER_SETTINGS = ("min.insync.replicas",)
+OURS = "__"  # Kafka's own topics and Twinlog's begin like this
+PATIENCE = Patience(connect_s=3.0, request_s=10.0, total_s=5.0)
+Offered = TypeVar("Offered")
+_NOT_OFFERED = frozenset({"SECURITY_DISABLED", "UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"})
+
+
+@dataclass(frozen=True)
+class NodeWorld:
+    """One node that Twinlog runs."""
+
+    id: int
+    name: str
+    running: bool
+    declared: bool = True
+    held: str = ""
+    # Settings that the running node was started with and that differ now: name → (then, now).
+    changed: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TopicWorld:
+    """One topic with the settings that were given to it."""
+
+    partitions: int
+    replication: int
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class World:
+    """One site."""
+
+    site: str
+    nodes: tuple[NodeWorld, ...] = ()
+    unreachable: str = ""  # why nothing below could be read
+    brokers: int = 0
+    topics: Mapping[str, TopicWorld] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    rules: frozenset[acls.Acl] | None = None
+    credentials: frozenset[users.Credential] | None = None
+    quotas: Mapping[str, Mapping[quotas.Limit, float]] | None = None
+    # What `apply` remembers: user → fingerprint of the password that the site was given.
+    applied: Mapping[str, str] = field(default_factory=dict)
+
+
+def observe(home: Home, site: str) -> World:
+    """Read one site."""
+    nodes = observe_nodes(home, site)
+    state = home.state_file.read()
+    applied = dict(state.applied.get(site, {})) if state is not None else {}
+    if nodes and not any(node.running for node in nodes):
+        return World(site, nodes, unreachable="no node of it runs", applied=applied)
+    if not home.bus.sites[site].exists_already and not nodes:
+        return World(site, unreachable="it was never brought up", applied=applied)
+    try:
+        with Cluster(home.admin_access(site), patience=PATIENCE) as cluster:
+            return _read(cluster, site, nodes, applied)
+    except TwinlogError as error:
+        return World(site, nodes, unreachable=str(error), applied=applied)
+
+
+def observe_nodes(home: Home, site: str) -> tuple[NodeWorld, ...]:
+    """The nodes of a site that Twinlog runs, with what changed in the file since they started."""
+    state = home.state_file.read()
+    if home.bus.sites[site].exists_already or state is None or site not in state.sites:
+        return ()
+    layout = home.layout(site)
+    running = processes.find(layout.nodes)
+    return tuple(
+        NodeWorld(
+            node.id,
+            node.name,
+            node.id in running,
+            node.declared,
+            holds.reason(node),
+            _changes(home, layout, node) if node.id in running else {},
+        )
+        for node in layout.nodes
+    )
+
+
+def _changes(home: Home, layout: SiteLayout, node: Node) -> Mapping[str, tuple[str | None, str | None]]:
+    wanted = properties.written(
+        properties.render(properties.server_properties(node, layout, home.tls_files(node)))
+    )
+    present = properties.written((node.directory / "server.properties").read_text())
+    names = sorted({*wanted, *present})
+    return {
+        name: (present.get(name), wanted.get(name)) for name in names if present.get(name) != wanted.get(name)
+    }
+
+
+def _read(cluster: Cluster, site: str, nodes: tuple[NodeWorld, ...], applied: Mapping[str, str]) -> World:
+    brokers = cluster.brokers()
+    found = [topic for topic in topics.describe(cluster) if not topic.name.startswith(OURS)]
+    given = configs.describe_many(cluster, configs.Kind.TOPIC, [topic.name for topic in found])
+    return World(
+        site=site,
+        nodes=nodes,
+        brokers=len(brokers),
+        topics={
+            topic.name: TopicWorld(
+                len(topic.partitions),
+                topic.replication,
+                {
+                    name: entry.value
+                    for name, entry in given[topic.name].items()
+                    if entry.source is configs.Source.TOPIC and entry.value is not None
+                },
+            )
+            for topic in found
+        },
+        settings=_cluster_settings(cluster),
+        rules=_offered(lambda: acls.describe(cluster)),
+        credentials=_offered(lambda: users.describe(cluster)),
+        quotas=_offered(lambda: _user_quotas(cluster)),
+        applied=applied,
+    )
+
+
+def _offered(read: Callable[[], Offered]) -> Offered | None:
+    """What a cluster tells, or None where it has no such thing or does not let us look."""
+    try:
+        return read()
+    except KafkaError as error:
+        if error.code in _NOT_OFFERED:
+            return None
+        raise
+
+
+def _cluster_settings(cluster: Cluster) -> dict[str, str]:
+    entries = configs.describe(cluster, configs.Kind.BROKER, configs.EVERY_BROKER)
+    return {name: entries[name].value or "" for name in CLUSTER_SETTINGS if name in entries}
+
+
+def _user_quotas(cluster: Cluster) -> dict[str, Mapping[quotas.Limit, float]]:
+    found = quotas.describe(cluster)
+    return {
+        owner.user: limits
+        for owner, limits in found.items()
+        if isinstance(owner.user, str) and owner.client_id is None
+    }

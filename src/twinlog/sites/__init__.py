@@ -1,0 +1,1 @@
+"""Sites: Kafka clusters that Twinlog runs (processes, certificates, credentials) or reaches."""

@@ -1,0 +1,169 @@
+"""A bus on this machine: what is declared, what is remembered, its keys and passwords, in one place.
+
+Every command above `sites` works on a Home. It answers where things are and how to reach a site;
+it starts nothing. For a site that exists already it reads the client file that the user named.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from twinlog.errors import SiteError, UsageError
+from twinlog.sites.certificates import Kind, Realm
+from twinlog.sites.layout import Listener, Node, SiteLayout, allocate, lay_out
+from twinlog.sites.passwords import Passwords
+from twinlog.sites.pki import Issued, Pki
+from twinlog.sites.prerequisites import free_ports
+from twinlog.sites.properties import TlsFiles
+from twinlog.sites.state import DIRECTORY, BusState, StateFile
+from twinlog.spec.model import Auth, Bus, Role
+from twinlog.wire.access import Access, Mechanism, Protocol
+from twinlog.wire.clientfiles.read import ClientSettings, read_client_file
+
+MECHANISMS = {Auth.SCRAM: Mechanism.SCRAM_SHA_512, Auth.SCRAM_256: Mechanism.SCRAM_SHA_256}
+
+
+class Home:
+    """The directory of one bus and what the file says about it."""
+
+    def __init__(self, bus: Bus, file: Path, environment: Mapping[str, str] = os.environ) -> None:
+        self.bus = bus
+        self.file = file.absolute()
+        self.directory = self.file.parent / DIRECTORY
+        self.state_file = StateFile(self.directory)
+        self.pki = Pki(self.directory / "pki", bus.bus, bus.certificates)
+        self.passwords = Passwords(self.directory / "secrets", self.file.parent, environment)
+
+    def allocate(self) -> BusState:
+        """Decide what every declared node keeps for life, and write it down before it is used."""
+        state = self.state_file.read() or BusState(bus=self.bus.bus, active=self.bus.active_site)
+        if state.bus != self.bus.bus:
+            raise UsageError(
+                f"this directory belongs to bus '{state.bus}' and the file declares '{self.bus.bus}'",
+                where=str(self.directory),
+                hint="give the bus its old name back, or move the file to a directory of its own",
+            )
+        taken: set[int] = {port for site in state.sites.values() for node in site.nodes.values() for port in node.ports.values()}
+
+        def pick(host: str, count: int) -> list[int]:
+            ports = free_ports(host, count, seed=str(self.directory), avoid=frozenset(taken))
+            taken.update(ports)
+            return ports
+
+        allocate(self.bus, state, self.directory, pick)
+        self.state_file.write(state)
+        return state
+
+    def state(self) -> BusState:
+        """What is remembered; an error for a bus that was never brought up."""
+        state = self.state_file.read()
+        if state is None:
+            raise SiteError(f"bus '{self.bus.bus}' was never brought up", where=str(self.directory), hint="twinlog up")
+        return state
+
+    @property
+    def local_sites(self) -> tuple[str, ...]:
+        """The sites that Twinlog runs."""
+        return tuple(name for name, site in self.bus.sites.items() if not site.exists_already)
+
+    def chosen(self, site: str | None) -> tuple[str, ...]:
+        """One named site, or all of them."""
+        if site is None:
+            return tuple(self.bus.sites)
+        if site not in self.bus.sites:
+            known = ", ".join(self.bus.sites)
+            raise UsageError(f"the file has no site '{site}'", where=str(self.file), hint=f"its sites are {known}")
+        return (site,)
+
+    def must_run(self, site: str, doing: str) -> None:
+        """Refuse what can only be done to a site that Twinlog runs."""
+        if self.bus.sites[site].exists_already:
+            raise UsageError(
+                f"cannot {doing} site {site}: it is a cluster that exists already, and Twinlog only reaches it",
+                where=str(self.file),
+                hint="do it with the tools that run that cluster",
+            )
+
+    def layout(self, site: str) -> SiteLayout:
+        """The nodes of a site that Twinlog runs."""
+        state = self.state()
+        if site not in state.sites:
+            raise SiteError(f"site {site} was never brought up", hint=f"twinlog up --site {site}")
+        return lay_out(self.bus, site, state, self.directory)
+
+    def role(self, site: str) -> Role:
+        """What a site is to the bus now; before the first `up`, what the file wants."""
+        state = self.state_file.read()
+        active = state.active if state is not None else self.bus.active_site
+        return Role.ACTIVE if site == active else Role.STANDBY
+
+    def tls_files(self, node: Node) -> TlsFiles:
+        """A node's certificates, issued or renewed as needed."""
+        gate_host = self.bus.gate.address.rpartition(":")[0].strip("[]")
+        own = {node.listen, node.advertise, "localhost"}
+        served = own | {gate_host} | set(self.bus.certificates.names)
+        unusable = {"", "0.0.0.0", "::"}  # addresses to listen on, not to be known by
+        client = self.pki.issue(Kind.SERVER, f"server-{node.id}", served - unusable)
+        link = self.pki.issue(Kind.NODE, f"node-{node.id}", own - unusable)
+        return TlsFiles(
+            client_store=str(client.store),
+            client_trust=str(self.pki.trust_path(Realm.CLIENTS)),
+            link_store=str(link.store),
+            link_trust=str(self.pki.trust_path(Realm.LINK)),
+        )
+
+    @functools.cache  # noqa: B019  a Home lives as long as its command
+    def client_file(self, site: str) -> ClientSettings:
+        """The client file of a site that exists already."""
+        named = self.bus.sites[site].client
+        assert named is not None, "the loader lets no such site through"
+        return read_client_file(self.file.parent / named)
+
+    def admin_access(self, site: str) -> Access:
+        """How Twinlog itself reaches a site."""
+        declared = self.bus.sites[site]
+        if declared.exists_already:
+            return _at(self.client_file(site).access, declared.bootstrap)
+        certificate = self.pki.issue(Kind.LINK, "admin")
+        return self._mtls(self.layout(site).bootstrap(Listener.LINK), Realm.LINK, certificate)
+
+    def user_access(self, user: str, site: str) -> Access:
+        """How a user of the file reaches a site."""
+        declared = self.bus.users.get(user)
+        if declared is None:
+            known = ", ".join(self.bus.users) or "none"
+            raise UsageError(f"the file has no user '{user}'", where=str(self.file), hint=f"its users are {known}")
+        if self.bus.sites[site].exists_already:
+            base = _at(self.client_file(site).access, self.bus.sites[site].bootstrap)
+            password = self.passwords.password_of(user, declared.password)
+            return Access(base.bootstrap, base.protocol, base.ca_pem, mechanism=base.mechanism, username=user,
+                          password=password, verify_peer=base.verify_peer, verify_hostname=base.verify_hostname)
+        layout = self.layout(site)
+        if declared.auth is Auth.MTLS:
+            certificate = self.pki.issue(Kind.USER, user)
+            return self._mtls(layout.bootstrap(Listener.CLIENT_TLS), Realm.CLIENTS, certificate)
+        return Access(
+            bootstrap=layout.bootstrap(Listener.CLIENT),
+            protocol=Protocol.SASL_SSL,
+            ca_pem=self.pki.trust_pem(Realm.CLIENTS),
+            mechanism=MECHANISMS[declared.auth],
+            username=user,
+            password=self.passwords.password_of(user, declared.password),
+        )
+
+    def _mtls(self, bootstrap: tuple[str, ...], realm: Realm, certificate: Issued) -> Access:
+        return Access(
+            bootstrap=bootstrap,
+            protocol=Protocol.SSL,
+            ca_pem=self.pki.trust_pem(realm),
+            cert_pem=certificate.chain_pem,
+            key_pem=certificate.key_pem,
+        )
+
+
+def _at(access: Access, bootstrap: tuple[str, ...]) -> Access:
+    """The same access at other addresses."""
+    return Access(**{**vars(access), "bootstrap": bootstrap})

@@ -1,0 +1,311 @@
+"""The keys and certificates of a bus, on disk: two authorities and everything they signed.
+
+`clients` signs what clients meet (servers) and users; `link` signs nodes and Twinlog's own clients,
+so that a user's certificate is refused on LINK in the handshake already. Called by `up`, `apply`,
+`certs` and whoever needs an Access. Every method may be killed at any moment and called again:
+
+    pki/<realm>/authority.json       which generation signs, which ones are trusted: the one truth
+    pki/<realm>/ca-<n>.key, .crt     generation n; the key is written first
+    pki/<realm>/trust.crt            all trusted authorities, made from the above
+    pki/<realm>/<kind>/<name>.pem    key and chain in one file, as Kafka reads it; replaced whole
+    pki/<realm>/<kind>/<name>.key, .crt      the same two apart, made from the .pem
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from twinlog.durable import make_private_directory, write_secret, write_text
+from twinlog.errors import SiteError, UsageError
+from twinlog.sites import certificates as made
+from twinlog.sites.certificates import Authority, Kind, Realm, State, Wanted
+from twinlog.spec.model import Certificates
+
+
+class Phase(StrEnum):
+    """How far the exchange of an authority has come."""
+
+    STEADY = "steady"  # one authority, trusted and signing
+    BEGUN = "begun"  # the next one is trusted too, the old one signs
+    SWITCHED = "switched"  # the next one signs, the old one is still trusted
+
+
+@dataclass(frozen=True)
+class Issued:
+    """Where a certificate lies, and why it was made in this call (empty: it was there)."""
+
+    certificate: Path
+    key: Path
+    store: Path
+    why: str = ""
+
+    @property
+    def chain_pem(self) -> str:
+        """The certificate and its authority, as text."""
+        return self.certificate.read_text()
+
+    @property
+    def key_pem(self) -> str:
+        """The private key, as text."""
+        return self.key.read_text()
+
+
+@dataclass(frozen=True)
+class Status:
+    """One certificate as `certs status` shows it."""
+
+    path: Path
+    subject: str
+    names: tuple[str, ...]
+    not_before: datetime
+    not_after: datetime
+    days_left: float
+    authority: str  # "clients" or "link"
+    state: State
+
+
+class Pki:
+    """All keys and certificates of one bus."""
+
+    def __init__(
+        self,
+        directory: Path,
+        bus: str,
+        rules: Certificates,
+        now: Callable[[], datetime] = made.utc_now,
+    ) -> None:
+        self._directory = directory
+        self._bus = bus
+        self._rules = rules
+        self._now = now
+
+    def ensure(self) -> None:
+        """Have both authorities and their trust files, making what is missing."""
+        for realm in Realm:
+            folder = self._directory / realm
+            make_private_directory(folder)
+            if not (folder / "authority.json").exists():
+                self._make_generation(realm, 1)
+                self._write_generations(realm, _Generations(signing=1, trusted=(1,)))
+            self._write_trust(realm)
+
+    def issue(self, kind: Kind, name: str, names: Collection[str] = ()) -> Issued:
+        """Have a good certificate of that name, made anew only when there is a reason."""
+        authority = self._authority(kind.realm)
+        wanted = self._wanted(kind, name, names)
+        folder = self._directory / kind.realm / kind
+        make_private_directory(folder)
+        paths = Issued(folder / f"{name}.crt", folder / f"{name}.key", folder / f"{name}.pem")
+        why = _why_new(paths.store, wanted, authority, self._now())
+        if why:
+            key = made.new_key()
+            leaf = made.make_leaf(wanted, key.public_key(), authority, self._now())
+            # One file holds both halves, so that no moment exists at which they do not fit.
+            write_secret(paths.store, made.key_pem(key) + made.certificate_pem(leaf) + authority.pem)
+        _take_apart(paths)
+        return replace(paths, why=why)
+
+    def trust_path(self, realm: Realm) -> Path:
+        """The file with every authority that is trusted at present."""
+        return self._directory / realm / "trust.crt"
+
+    def trust_pem(self, realm: Realm) -> str:
+        """Every authority that is trusted at present, as text."""
+        generations = self._generations(realm)
+        return "".join(self._read(realm, number).pem for number in generations.trusted)
+
+    def sign(self, csr_pem: str) -> str:
+        """A user's certificate for a key that we never see; the caller checks that the user is declared.
+
+        Only key and common name are taken from the request: other names, usages and the lifetime
+        are for us to say.
+        """
+        request = made.load_request(csr_pem)
+        authority = self._authority(Realm.CLIENTS)
+        wanted = self._wanted(Kind.USER, made.requested_name(request), ())
+        leaf = made.make_leaf(wanted, request.public_key(), authority, self._now())
+        return made.certificate_pem(leaf) + authority.pem
+
+    def phase(self, realm: Realm) -> Phase:
+        """How far the exchange of an authority has come."""
+        generations = self._generations(realm)
+        if len(generations.trusted) == 1:
+            return Phase.STEADY
+        return Phase.SWITCHED if generations.signing == max(generations.trusted) else Phase.BEGUN
+
+    def begin_rotation(self, realm: Realm) -> None:
+        """Make the next authority and trust it; the present one goes on signing."""
+        phase = self.phase(realm)
+        if phase is Phase.SWITCHED:
+            raise UsageError(f"the exchange of the {realm} authority is not finished", hint="finish it first")
+        if phase is Phase.STEADY:
+            signing = self._generations(realm).signing
+            self._make_generation(realm, signing + 1)
+            self._write_generations(realm, _Generations(signing, (signing, signing + 1)))
+        self._write_trust(realm)
+
+    def switch_rotation(self, realm: Realm) -> None:
+        """Let the next authority sign; `issue` then makes every certificate anew."""
+        phase = self.phase(realm)
+        if phase is Phase.STEADY:
+            raise UsageError(f"no exchange of the {realm} authority has begun", hint="begin it first")
+        if phase is Phase.BEGUN:
+            trusted = self._generations(realm).trusted
+            self._write_generations(realm, _Generations(max(trusted), trusted))
+        self._write_trust(realm)
+
+    def finish_rotation(self, realm: Realm) -> None:
+        """Trust the new authority only, and delete the key of the old one."""
+        if self.phase(realm) is Phase.BEGUN:
+            raise UsageError(f"the new {realm} authority does not sign yet", hint="switch to it first")
+        signing = self._generations(realm).signing
+        self._write_generations(realm, _Generations(signing, (signing,)))
+        self._write_trust(realm)
+        for path in (self._directory / realm).glob("ca-*.*"):
+            if path.stem != f"ca-{signing}":
+                path.unlink()
+
+    def status(self) -> list[Status]:
+        """Every certificate of the bus, the authorities first."""
+        return [self._status(path) for path in self._certificates()]
+
+    def _certificates(self) -> Iterator[Path]:
+        for realm in Realm:
+            for number in self._generations(realm).trusted:
+                yield self._directory / realm / f"ca-{number}.crt"
+        for realm in Realm:
+            yield from sorted((self._directory / realm).glob("*/*.crt"))
+
+    def _status(self, path: Path) -> Status:
+        certificate = _load_certificate(path)
+        now = self._now()
+        end = certificate.not_valid_after_utc
+        return Status(
+            path=path,
+            subject=made.subject_text(certificate),
+            names=tuple(sorted(made.names_of(certificate))),
+            not_before=certificate.not_valid_before_utc,
+            not_after=end,
+            days_left=(end - now) / timedelta(days=1),
+            authority=path.relative_to(self._directory).parts[0],
+            state=made.state_of(certificate, timedelta(seconds=self._rules.renew_before), now),
+        )
+
+    def _wanted(self, kind: Kind, name: str, names: Collection[str]) -> Wanted:
+        return Wanted(
+            bus=self._bus,
+            kind=kind,
+            name=name,
+            names=made.normal_names(names),
+            validity=timedelta(seconds=self._rules.validity),
+            renew_before=timedelta(seconds=self._rules.renew_before),
+        )
+
+    def _authority(self, realm: Realm) -> Authority:
+        return self._read(realm, self._generations(realm).signing)
+
+    def _make_generation(self, realm: Realm, number: int) -> None:
+        base = self._directory / realm / f"ca-{number}"
+        key_path, certificate_path = base.with_suffix(".key"), base.with_suffix(".crt")
+        if certificate_path.exists():
+            return
+        # A key without a certificate is what a killed command leaves behind; it is as good as new.
+        if not key_path.exists():
+            write_secret(key_path, made.key_pem(made.new_key()))
+        validity = timedelta(seconds=self._rules.ca_validity)
+        certificate = made.make_authority(
+            self._bus, f"{realm}-{number}", _load_key(key_path), validity, self._now()
+        )
+        write_text(certificate_path, made.certificate_pem(certificate))
+
+    def _read(self, realm: Realm, number: int) -> Authority:
+        base = self._directory / realm / f"ca-{number}"
+        return Authority(_load_certificate(base.with_suffix(".crt")), _load_key(base.with_suffix(".key")))
+
+    def _generations(self, realm: Realm) -> _Generations:
+        path = self._directory / realm / "authority.json"
+        try:
+            raw = json.loads(path.read_text())
+            return _Generations(int(raw["signing"]), tuple(int(number) for number in raw["trusted"]))
+        except FileNotFoundError:
+            raise SiteError(
+                f"the {realm} authority does not exist yet", where=str(path), hint="twinlog up"
+            ) from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise SiteError(
+                f"the state of the {realm} authority cannot be read: {error!r}", where=str(path)
+            ) from error
+
+    def _write_generations(self, realm: Realm, generations: _Generations) -> None:
+        raw = {"signing": generations.signing, "trusted": list(generations.trusted)}
+        write_text(self._directory / realm / "authority.json", json.dumps(raw) + "\n")
+
+    def _write_trust(self, realm: Realm) -> None:
+        _write_if_changed(self.trust_path(realm), self.trust_pem(realm), write_text)
+
+
+@dataclass(frozen=True)
+class _Generations:
+    """Which generation of an authority signs, and which ones are trusted."""
+
+    signing: int
+    trusted: tuple[int, ...]
+
+
+def _why_new(store: Path, wanted: Wanted, authority: Authority, now: datetime) -> str:
+    try:
+        present = x509.load_pem_x509_certificate(_certificates_in(store.read_text()).encode())
+    except FileNotFoundError:
+        return "there was none"
+    except ValueError:
+        return "it could not be read"
+    return made.why_reissue(present, wanted, authority, now)
+
+
+def _take_apart(paths: Issued) -> None:
+    text = paths.store.read_text()
+    chain = _certificates_in(text)
+    _write_if_changed(paths.key, text.removesuffix(chain), write_secret)
+    _write_if_changed(paths.certificate, chain, write_text)
+
+
+def _certificates_in(store: str) -> str:
+    """The part of a store after its key."""
+    start = store.find("-----BEGIN CERTIFICATE-----")
+    return store[start:] if start >= 0 else ""
+
+
+def _write_if_changed(path: Path, text: str, write: Callable[[Path, str], None]) -> None:
+    # Brokers watch these files' times: an unchanged one must not look new.
+    if not path.exists() or path.read_text() != text:
+        write(path, text)
+
+
+def _load_certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except ValueError as error:
+        raise SiteError("this is not a certificate in PEM form", where=str(path)) from error
+    except FileNotFoundError as error:
+        raise SiteError("a certificate is missing", where=str(path), hint="twinlog certs status") from error
+
+
+def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError) as error:
+        raise SiteError("this is not a private key in PEM form", where=str(path)) from error
+    except FileNotFoundError as error:
+        raise SiteError("a private key is missing", where=str(path), hint="is it kept elsewhere?") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise SiteError("this key is not one that Twinlog made", where=str(path))
+    return key

@@ -1,0 +1,115 @@
+"""Starts, finds and ends the JVMs of nodes.
+
+Nothing is remembered: a node's process is the one whose command line carries the node's own
+argument file, looked up each time. A Twinlog that was killed leaves its brokers running and the
+next one finds them; a recycled pid can never be mistaken for a broker.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import psutil
+
+from twinlog.errors import SiteError
+from twinlog.sites import cgroups
+from twinlog.sites.java import Java
+from twinlog.sites.layout import Node
+
+ARGUMENT_FILE = "jvm.args"
+CONSOLE_LOG = "console.log"
+
+
+def marker(node: Node) -> str:
+    """The argument by which a node's process is known."""
+    return f"@{node.directory / ARGUMENT_FILE}"
+
+
+def find(nodes: Iterable[Node]) -> dict[int, psutil.Process]:
+    """The running processes of these nodes, by node id."""
+    wanted = {marker(node): node.id for node in nodes}
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter():
+        try:
+            arguments = process.cmdline()
+            if len(arguments) > 1 and arguments[1] in wanted and process.status() != psutil.STATUS_ZOMBIE:
+                found[wanted[arguments[1]]] = process
+        except psutil.Error:
+            continue
+    return found
+
+
+def start(node: Node, java: Java) -> tuple[psutil.Process, str]:
+    """Start a configured node and return its process and a remark on its CPU limit, if any."""
+    log = node.directory / "log"
+    log.mkdir(parents=True, exist_ok=True)
+    command: Sequence[str] = [
+        str(java.binary),
+        marker(node),
+        "kafka.Kafka",
+        str(node.directory / "server.properties"),
+    ]
+    with (log / CONSOLE_LOG).open("ab") as output:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=node.directory,
+            start_new_session=True,  # Ctrl-C in the terminal is for Twinlog, which then decides
+            env=_environment(),
+        )
+    remark = cgroups.limit(child.pid, node.directory, node.cpus) if node.cpus else ""
+    return psutil.Process(child.pid), remark
+
+
+def _environment() -> dict[str, str]:
+    """The user's environment without what would change a broker behind our back."""
+    dropped = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
+    return {name: value for name, value in os.environ.items() if name not in dropped}
+
+
+def is_running(process: psutil.Process) -> bool:
+    """True while the process lives; one that ended but was not waited for does not count."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def end(processes: Sequence[psutil.Process], how: signal.Signals) -> None:
+    """Send a signal to each; one that is gone already is no error."""
+    for process in processes:
+        try:
+            process.send_signal(how)  # psutil compares the start time first: never a stranger
+        except psutil.NoSuchProcess:
+            continue
+        except psutil.AccessDenied as error:
+            raise SiteError(
+                f"process {process.pid} belongs to another user", hint=f"ps -fp {process.pid}"
+            ) from error
+
+
+def wait(processes: Sequence[psutil.Process], timeout_s: float) -> list[psutil.Process]:
+    """Wait until they ended; returns those that did not."""
+    _, alive = psutil.wait_procs(list(processes), timeout=timeout_s)
+    return [process for process in alive if is_running(process)]
+
+
+def console_tail(node: Node, lines: int = 5) -> str:
+    """The last lines that a node wrote to its console: why it did not start, often."""
+    return _tail(node.directory / "log" / CONSOLE_LOG, lines)
+
+
+def _tail(path: Path, lines: int) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 8192))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.strip().splitlines()[-lines:])

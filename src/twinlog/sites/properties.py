@@ -1,0 +1,193 @@
+"""The configuration files of a node, as text. Pure.
+
+Called when a node is (re)configured and when a bundle is written for another host. Every listener
+is encrypted, every listener proves both ends or asks for a password, and what the user set under
+`kafka:` comes last but never over what security rests on (the loader refuses those names).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twinlog.sites.layout import LISTENERS, Kind, Listener, Node, SiteLayout
+
+MAXIMUM = 2147483647
+NODE_PRINCIPAL = "User:twinlog:node"
+ADMIN_PRINCIPAL = "User:twinlog:admin"
+# On LINK and CONTROLLER all nodes are one principal, so that adding a node changes nobody's
+# configuration; the colon keeps these names apart from those of users, which cannot contain one.
+LINK_PRINCIPALS = (
+    r"RULE:^CN=[^,]+,OU=node,O=[^,]+$/twinlog:node/,RULE:^CN=([^,]+),OU=link,O=[^,]+$/twinlog:$1/,RULE:^.*$/nobody/"
+)
+USER_PRINCIPALS = r"RULE:^CN=([^,]+),OU=user,O=[^,]+$/$1/,RULE:^.*$/nobody/"
+PROTOCOLS = "CLIENT:SASL_SSL,CLIENT_TLS:SSL,LINK:SSL,CONTROLLER:SSL"
+SMALL_HEAP_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """Where a node finds its keys and whom it trusts."""
+
+    client_store: str  # key and certificate for CLIENT and CLIENT_TLS
+    client_trust: str  # the authority of users' certificates
+    link_store: str  # key and certificate for LINK and CONTROLLER
+    link_trust: str  # the authority of nodes and administration
+
+
+def server_properties(
+    node: Node, site: SiteLayout, tls: TlsFiles, *, open_to_clients: bool = True
+) -> dict[str, str]:
+    """All settings of one node, in the order in which they are written."""
+    settings = {
+        "process.roles": node.kind.value,
+        "node.id": str(node.id),
+        "controller.quorum.bootstrap.servers": ",".join(site.bootstrap(Listener.CONTROLLER)),
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": PROTOCOLS,
+        "log.dirs": ",".join(str(path) for path in node.data),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"{NODE_PRINCIPAL};{ADMIN_PRINCIPAL}",
+        "allow.everyone.if.no.acl.found": "false",
+    }
+    settings.update(_listeners(node, open_to_clients))
+    settings.update(_link_tls(tls, Listener.CONTROLLER))
+    if node.kind is Kind.BROKER:
+        settings["inter.broker.listener.name"] = "LINK"
+        settings.update(_link_tls(tls, Listener.LINK))
+        settings.update(_client_tls(tls))
+        if node.rack:
+            settings["broker.rack"] = node.rack
+            settings["replica.selector.class"] = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    # Controllers get them too: some, such as the default replication, are theirs to apply.
+    settings.update(_defaults(len(site.brokers)))
+    settings.update(node.settings)
+    return settings
+
+
+def _listeners(node: Node, open_to_clients: bool) -> dict[str, str]:
+    clients = (Listener.CLIENT, Listener.CLIENT_TLS)
+    names = [name for name in LISTENERS[node.kind] if open_to_clients or name not in clients]
+    host = f"[{node.listen}]" if ":" in node.listen else node.listen
+    settings = {"listeners": ",".join(f"{name.name}://{host}:{node.ports[name]}" for name in names)}
+    if node.kind is Kind.BROKER:
+        advertised = (f"{name.name}://{node.address(name)}" for name in names)
+        settings["advertised.listeners"] = ",".join(advertised)
+    else:
+        settings["advertised.listeners"] = f"CONTROLLER://{node.address(Listener.CONTROLLER)}"
+    return settings
+
+
+def _link_tls(tls: TlsFiles, listener: Listener) -> dict[str, str]:
+    prefix = f"listener.name.{listener.value}"
+    settings = _stores(prefix, tls.link_store, tls.link_trust)
+    settings[f"{prefix}.ssl.client.auth"] = "required"
+    settings[f"{prefix}.ssl.principal.mapping.rules"] = LINK_PRINCIPALS
+    if listener is Listener.LINK:
+        # The client fence caps all connections of a broker; this listener must stay outside it.
+        settings[f"{prefix}.max.connections"] = str(MAXIMUM)
+    return settings
+
+
+def _client_tls(tls: TlsFiles) -> dict[str, str]:
+    settings = _stores("listener.name.client", tls.client_store, tls.client_trust)
+    settings["listener.name.client.sasl.enabled.mechanisms"] = "SCRAM-SHA-512,SCRAM-SHA-256"
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    for mechanism in ("scram-sha-512", "scram-sha-256"):
+        settings[f"listener.name.client.{mechanism}.sasl.jaas.config"] = module
+    settings.update(_stores("listener.name.client_tls", tls.client_store, tls.client_trust))
+    settings["listener.name.client_tls.ssl.client.auth"] = "required"
+    settings["listener.name.client_tls.ssl.principal.mapping.rules"] = USER_PRINCIPALS
+    return settings
+
+
+def _stores(prefix: str, store: str, trust: str) -> dict[str, str]:
+    return {
+        f"{prefix}.ssl.keystore.type": "PEM",
+        f"{prefix}.ssl.keystore.location": store,
+        f"{prefix}.ssl.truststore.type": "PEM",
+        f"{prefix}.ssl.truststore.location": trust,
+        f"{prefix}.ssl.endpoint.identification.algorithm": "https",
+        f"{prefix}.ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
+    }
+
+
+def _defaults(brokers: int) -> dict[str, str]:
+    copies = str(min(3, brokers))
+    at_least = str(max(1, min(3, brokers) - 1))
+    return {
+        "default.replication.factor": copies,
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": at_least,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": at_least,
+        "auto.create.topics.enable": "false",
+        "unclean.leader.election.enable": "false",
+        # Copied group offsets must not expire at a standby where nobody commits.
+        "offsets.retention.minutes": str(MAXIMUM),
+        # A promoted site forgets the lost site's producers within a second or two.
+        "producer.id.expiration.check.interval.ms": "1000",
+    }
+
+
+def render(settings: dict[str, str]) -> str:
+    """Settings as a Java properties file."""
+    return "".join(f"{name}={_escape(value)}\n" for name, value in settings.items())
+
+
+def written(text: str) -> dict[str, str]:
+    """The values of a file that `render` wrote, as they stand there."""
+    return dict(line.split("=", 1) for line in text.splitlines() if line)
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def log_configuration(log_directory: str) -> str:
+    """Log4j settings of a node: one rolling file, times in UTC so that logs of all nodes merge."""
+    return f"""\
+name = twinlog
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log_directory}/server.log
+appender.file.filePattern = {log_directory}/server.log.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSS}}{{UTC}}Z %-5p %m (%c)%n
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 5
+rootLogger.level = INFO
+rootLogger.appenderRef.file.ref = file
+logger.configs.name = org.apache.kafka.common.config.AbstractConfig
+logger.configs.level = WARN
+"""
+
+
+def jvm_options(
+    node: Node, site: SiteLayout, class_path: tuple[str, ...], archive: str | None, extra: tuple[str, ...] = ()
+) -> list[str]:
+    """Arguments of a node's JVM up to the class path; what the user gave comes after our own."""
+    heap_mb = node.memory_bytes >> 20
+    options = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true"]
+    if node.memory_bytes < SMALL_HEAP_BYTES:
+        options.append("-XX:+UseSerialGC")
+    else:
+        options += ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
+    if archive is not None:
+        options += [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+    options.append(f"-Dlog4j2.configurationFile={node.directory / 'log4j2.properties'}")
+    options += [*site.jvm, *extra]
+    return [*options, "-cp", ":".join(class_path)]
+
+
+def argument_file(options: list[str]) -> str:
+    """Options as an argument file for the java launcher, which keeps long class paths out of `ps`."""
+    return "".join(f'"{_quote(option)}"\n' for option in options)
+
+
+def _quote(option: str) -> str:
+    return option.replace("\\", "\\\\").replace('"', '\\"')
+

@@ -1,0 +1,219 @@
+"""What a bus is, as the user declared it: the typed form of `twinlog.yaml`.
+
+Everything above `spec` works on these models and never on YAML. They are frozen, hold no
+default that depends on the machine, and know nothing of where they were written: places (line
+and column) are the loader's business, rules between fields are those of `check`.
+A field that is None was left to Twinlog; the methods say what Twinlog makes of it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from twinlog.spec.units import Bytes, BytesPerSecond, Duration
+
+KAFKA_VERSION = "4.3.1"
+BUS_NAME = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
+SITE_NAME = r"^[a-z][a-z0-9]{0,15}$"
+TOPIC_NAME = r"^[A-Za-z0-9._-]{1,249}$"
+USER_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+# An exact name, or a prefix followed by one asterisk, or the asterisk alone.
+NAME_PATTERN = r"^(\*|[A-Za-z0-9._-]+\*?)$"
+
+BusName = Annotated[str, StringConstraints(pattern=BUS_NAME)]
+SiteName = Annotated[str, StringConstraints(pattern=SITE_NAME)]
+TopicName = Annotated[str, StringConstraints(pattern=TOPIC_NAME)]
+UserName = Annotated[str, StringConstraints(pattern=USER_NAME)]
+NamePattern = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+
+
+def _nothing_is_empty(value: Any) -> Any:
+    """A section whose lines were all commented out is an empty section."""
+    return {} if value is None else value
+
+
+def _one_is_many(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+# Strict, because YAML says what is a number: `true` is not 1 and "3" is not 3.
+Whole = Annotated[int, Field(strict=True)]
+Port = Annotated[int, Field(strict=True, ge=1, le=65535)]
+Share = Annotated[float, Field(strict=True, gt=0)]
+Directories = Annotated[tuple[str, ...], BeforeValidator(_one_is_many)]
+Setting = str | int | float | bool
+Settings = Annotated[dict[str, Setting], BeforeValidator(_nothing_is_empty)]
+
+
+class Auth(StrEnum):
+    """How a user proves who it is."""
+
+    SCRAM = "scram"  # SCRAM-SHA-512 over TLS, on the CLIENT listener
+    SCRAM_256 = "scram-sha-256"
+    MTLS = "mtls"  # a client certificate, on the CLIENT_TLS listener
+
+
+class Role(StrEnum):
+    """What a site is to the bus. A bus has one active site."""
+
+    ACTIVE = "active"
+    STANDBY = "standby"
+
+
+class Part(BaseModel):
+    """Base of all parts of the file: immutable, and strict about unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_section(cls, value: Any) -> Any:
+        return _nothing_is_empty(value)
+
+
+class Broker(Part):
+    """What one broker has for itself; what is None is taken from its site."""
+
+    listen: str | None = None
+    advertise: str | None = None
+    port: Port | None = None
+    data: Directories | None = None
+    rack: str | None = None
+    memory: Bytes | None = None
+    cpus: Share | None = None
+    kafka: Settings = {}
+
+
+class Site(Part):
+    """A Kafka cluster: one that Twinlog runs, or (with `bootstrap`) one that exists already."""
+
+    brokers: Annotated[Whole, Field(ge=1, le=800)] | tuple[Broker, ...] = 3
+    controllers: Annotated[Whole, Field(ge=1, le=7)] = 1  # odd: `check` says why
+    listen: str = "127.0.0.1"
+    advertise: str | None = None
+    port: Port | None = None
+    data: Directories = ()
+    racks: tuple[str, ...] = ()
+    memory: Bytes = Bytes(512 * 1024 * 1024)
+    controller_memory: Bytes = Bytes(192 * 1024 * 1024)
+    cpus: Share | None = None
+    jvm: tuple[str, ...] = ()
+    kafka: Settings = {}
+    bootstrap: tuple[str, ...] = ()
+    client: str | None = None
+
+    @property
+    def exists_already(self) -> bool:
+        """True for a cluster that Twinlog reaches but does not run."""
+        return bool(self.bootstrap)
+
+    @property
+    def broker_specs(self) -> tuple[Broker, ...]:
+        """One entry for each broker, however the brokers were written."""
+        if isinstance(self.brokers, int):
+            return (Broker(),) * self.brokers
+        return self.brokers
+
+
+class Cleanup(StrEnum):
+    """What happens to old records of a topic."""
+
+    DELETE = "delete"
+    COMPACT = "compact"
+    COMPACT_DELETE = "compact,delete"
+
+
+class Topic(Part):
+    """A topic that exists on every site, at the same offsets unless `mirror` is off."""
+
+    partitions: Annotated[Whole, Field(ge=1, le=100_000)] = 1
+    replication: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    min_insync: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    mirror: Annotated[bool, Field(strict=True)] = True
+    cleanup: Cleanup = Cleanup.DELETE
+    retention: Duration | Literal["forever"] | None = None
+    retention_bytes: Bytes | None = None
+    max_message: Bytes | None = None
+    config: Settings = {}
+
+    def replication_on(self, brokers: int) -> int:
+        """Copies of each partition on a site of so many brokers."""
+        return self.replication if self.replication is not None else min(3, brokers)
+
+    def min_insync_on(self, brokers: int) -> int:
+        """Copies that must have a record before acks=all is answered."""
+        if self.min_insync is not None:
+            return self.min_insync
+        return max(1, self.replication_on(brokers) - 1)
+
+
+class Password(Part):
+    """Where a password that Twinlog must not invent comes from: exactly one of the two."""
+
+    file: str | None = None
+    env: str | None = None
+
+
+class Quota(Part):
+    """Limits of one user, per broker, as Kafka counts them."""
+
+    produce: BytesPerSecond | None = None
+    consume: BytesPerSecond | None = None
+    request: Annotated[Share, Field(le=10_000)] | None = None  # per cent of one thread
+
+
+class User(Part):
+    """A client of the bus: it may do what is written here and nothing else."""
+
+    auth: Auth = Auth.SCRAM
+    produce: tuple[NamePattern, ...] = ()
+    consume: tuple[NamePattern, ...] = ()
+    groups: tuple[NamePattern, ...] = ()
+    transactions: tuple[NamePattern, ...] = ()
+    quota: Quota = Quota()
+    password: Password | None = None
+
+
+class Promote(StrEnum):
+    """Who decides that the standby becomes active when the active is lost."""
+
+    ASK = "ask"
+    AUTOMATIC = "automatic"
+
+
+class Gate(Part):
+    """The one address that clients know. Its host stands in every broker's certificate."""
+
+    address: str = "127.0.0.1:9092"
+    failover_after: Duration = Duration(10.0)
+    promote: Promote = Promote.ASK
+
+
+class Certificates(Part):
+    """How long certificates last and when they are renewed."""
+
+    validity: Duration = Duration(365 * 86400.0)
+    ca_validity: Duration = Duration(3650 * 86400.0)
+    renew_before: Duration = Duration(30 * 86400.0)
+    names: tuple[str, ...] = ()  # further names or addresses for every broker's certificate
+
+
+class Bus(Part):
+    """The whole file."""
+
+    bus: BusName
+    sites: dict[SiteName, Site]
+    active: str | None = None
+    topics: Annotated[dict[TopicName, Topic], BeforeValidator(_nothing_is_empty)] = {}
+    users: Annotated[dict[UserName, User], BeforeValidator(_nothing_is_empty)] = {}
+    gate: Gate = Gate()
+    certificates: Certificates = Certificates()
+    kafka: Settings = {}
+
+    @property
+    def active_site(self) -> str:
+        """The site that the file wants active at first: the named one, else the first."""
+        return self.active if self.active is not None else next(iter(self.sites))

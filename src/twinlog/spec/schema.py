@@ -1,0 +1,132 @@
+"""The JSON schema of the file, for editors that complete and check while one types.
+
+Printed by `twinlog schema`. Made from the models, so that it cannot fall behind them; the
+descriptions stand here because only people who edit the file read them. An editor knows types and
+names; the rules between fields are those of `check`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twinlog.spec.model import Broker, Bus, Certificates, Gate, Part, Password, Quota, Site, Topic, User
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_HOST = "Address that the brokers listen on, without a port."
+_ADVERTISE = "Name or address that clients reach the brokers by, if it is not the one they listen on."
+_DATA = "Directory for records, or several of them. By default all is under one directory of the bus."
+_CPUS = "Processors that a broker may use, as in 1.5."
+_KAFKA = "Broker settings by Kafka's own names, as in message.max.bytes: 15MiB."
+
+DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
+    Bus: {
+        "bus": "Name of the bus: lower-case letters, digits and dashes.",
+        "sites": "One or two Kafka clusters, by name.",
+        "active": "The site that clients use at first; the first one unless said otherwise.",
+        "topics": "Topics by name. They exist on every site.",
+        "users": "Clients by name. Each may do what is written here and nothing else.",
+        "gate": "The one address that clients know.",
+        "certificates": "How long certificates last.",
+        "kafka": f"{_KAFKA} They are for every site that Twinlog runs.",
+    },
+    Site: {
+        "brokers": "How many brokers, or a list with what each has for itself.",
+        "controllers": "How many controllers keep the metadata: 1, 3, 5 or 7. Production wants three.",
+        "listen": _HOST,
+        "advertise": _ADVERTISE,
+        "port": "First port. A broker takes three, the next starts four later. Chosen once if left out.",
+        "data": _DATA,
+        "racks": "Racks (or zones) that the brokers are spread over, in turn.",
+        "memory": "Heap of each broker.",
+        "controller_memory": "Heap of each controller.",
+        "cpus": _CPUS,
+        "jvm": "Further options for the JVM of every broker and controller.",
+        "kafka": f"{_KAFKA} They win over those of the bus.",
+        "bootstrap": "For a cluster that exists already: its addresses, host:port.",
+        "client": "For a cluster that exists already: a client properties file of an administrator.",
+    },
+    Broker: {
+        "listen": _HOST,
+        "advertise": _ADVERTISE,
+        "port": "First of the three ports of this broker.",
+        "data": _DATA,
+        "rack": "Rack (or zone) that this broker stands in.",
+        "memory": "Heap of this broker.",
+        "cpus": _CPUS,
+        "kafka": f"{_KAFKA} They win over those of the site.",
+    },
+    Topic: {
+        "partitions": "How many partitions.",
+        "replication": "Copies of each partition on a site; 3 where there are as many brokers.",
+        "min_insync": "Copies that must have a record before acks=all is answered; one less than all.",
+        "mirror": "Whether the standby gets every record at the same offset.",
+        "cleanup": "What happens to old records: delete them, compact by key, or both.",
+        "retention": "How long records are kept, as in 7d, or forever.",
+        "retention_bytes": "How much of each partition is kept.",
+        "max_message": "Largest batch of records that the topic takes.",
+        "config": "Topic settings by Kafka's own names, as in segment.bytes: 100MB.",
+    },
+    User: {
+        "auth": "A password (scram) or a client certificate (mtls).",
+        "produce": "Topics that the user may write: names, or prefixes with an asterisk.",
+        "consume": "Topics that the user may read: names, or prefixes with an asterisk.",
+        "groups": "Consumer groups that the user may use: names, or prefixes with an asterisk.",
+        "transactions": "Transactional ids that the user may use: names, or prefixes with an asterisk.",
+        "quota": "Limits, for each broker.",
+        "password": "Where the password is kept. One is made if this is left out.",
+    },
+    Quota: {
+        "produce": "Writing at most so fast, as in 5MB/s.",
+        "consume": "Reading at most so fast, as in 5MB/s.",
+        "request": "Share of the broker's request threads, in per cent of one thread.",
+    },
+    Password: {
+        "file": "A file whose first line is the password.",
+        "env": "An environment variable that holds the password.",
+    },
+    Gate: {
+        "address": "Where clients bootstrap: host:port.",
+        "failover_after": "How long the active site must be gone before the standby may take over.",
+        "promote": "Who decides then: ask a person, or automatic (needs a witness).",
+    },
+    Certificates: {
+        "validity": "How long a certificate lasts.",
+        "ca_validity": "How long the bus's own authority lasts.",
+        "renew_before": "How long before its end a certificate is renewed.",
+        "names": "Further names or addresses that stand in every broker's certificate.",
+    },
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of twinlog.yaml."""
+    schema: dict[str, Any] = {"$schema": DIALECT, **Bus.model_json_schema(), "title": "twinlog.yaml"}
+    definitions = schema["$defs"]
+    for part, descriptions in DESCRIPTIONS.items():
+        target = schema if part is Bus else definitions[part.__name__]
+        for name, description in descriptions.items():
+            target["properties"][name]["description"] = description
+        if part is not Bus:
+            target["type"] = ["object", "null"]  # a section may be left empty
+    for name in ("topics", "users", "kafka"):
+        schema["properties"][name]["type"] = ["object", "null"]
+    definitions["Site"]["properties"]["controllers"]["enum"] = [1, 3, 5, 7]
+    for name in ("Site", "Broker"):
+        definitions[name]["properties"]["data"] = {
+            "description": _DATA,
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+        }
+    _drop_titles(schema)
+    return schema
+
+
+def _drop_titles(node: Any) -> None:
+    """Pydantic's titles repeat the keys; editors show the descriptions instead."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if isinstance(value, dict) and isinstance(value.get("title"), str) and name != "properties":
+                del value["title"]
+            _drop_titles(value)
+    elif isinstance(node, list):
+        for value in node:
+            _drop_titles(value)

@@ -1,0 +1,1 @@
+"""The only package that imports Kafka drivers: access, clients, raw protocol, errors."""

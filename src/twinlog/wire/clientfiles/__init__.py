@@ -1,0 +1,1 @@
+"""The files that Kafka clients are configured with, read and written."""
