@@ -21,13 +21,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from twinlog.durable import make_private_directory, write_secret, write_text
 from twinlog.errors import SiteError, UsageError
 from twinlog.sites import certificates as made
 from twinlog.sites.certificates import Authority, Kind, Realm, State, Wanted
+from twinlog.sites.pemfiles import read_certificate, read_key, write_if_changed
 from twinlog.spec.model import Certificates
 
 
@@ -186,7 +185,7 @@ class Pki:
             yield from sorted((self._directory / realm).glob("*/*.crt"))
 
     def _status(self, path: Path) -> Status:
-        certificate = _load_certificate(path)
+        certificate = read_certificate(path)
         now = self._now()
         end = certificate.not_valid_after_utc
         return Status(
@@ -223,13 +222,13 @@ class Pki:
             write_secret(key_path, made.key_pem(made.new_key()))
         validity = timedelta(seconds=self._rules.ca_validity)
         certificate = made.make_authority(
-            self._bus, f"{realm}-{number}", _load_key(key_path), validity, self._now()
+            self._bus, f"{realm}-{number}", read_key(key_path), validity, self._now()
         )
         write_text(certificate_path, made.certificate_pem(certificate))
 
     def _read(self, realm: Realm, number: int) -> Authority:
         base = self._directory / realm / f"ca-{number}"
-        return Authority(_load_certificate(base.with_suffix(".crt")), _load_key(base.with_suffix(".key")))
+        return Authority(read_certificate(base.with_suffix(".crt")), read_key(base.with_suffix(".key")))
 
     def _generations(self, realm: Realm) -> _Generations:
         path = self._directory / realm / "authority.json"
@@ -250,7 +249,7 @@ class Pki:
         write_text(self._directory / realm / "authority.json", json.dumps(raw) + "\n")
 
     def _write_trust(self, realm: Realm) -> None:
-        _write_if_changed(self.trust_path(realm), self.trust_pem(realm), write_text)
+        write_if_changed(self.trust_path(realm), self.trust_pem(realm), write_text)
 
 
 @dataclass(frozen=True)
@@ -274,38 +273,11 @@ def _why_new(store: Path, wanted: Wanted, authority: Authority, now: datetime) -
 def _take_apart(paths: Issued) -> None:
     text = paths.store.read_text()
     chain = _certificates_in(text)
-    _write_if_changed(paths.key, text.removesuffix(chain), write_secret)
-    _write_if_changed(paths.certificate, chain, write_text)
+    write_if_changed(paths.key, text.removesuffix(chain), write_secret)
+    write_if_changed(paths.certificate, chain, write_text)
 
 
 def _certificates_in(store: str) -> str:
     """The part of a store after its key."""
     start = store.find("-----BEGIN CERTIFICATE-----")
     return store[start:] if start >= 0 else ""
-
-
-def _write_if_changed(path: Path, text: str, write: Callable[[Path, str], None]) -> None:
-    # Brokers watch these files' times: an unchanged one must not look new.
-    if not path.exists() or path.read_text() != text:
-        write(path, text)
-
-
-def _load_certificate(path: Path) -> x509.Certificate:
-    try:
-        return x509.load_pem_x509_certificate(path.read_bytes())
-    except ValueError as error:
-        raise SiteError("this is not a certificate in PEM form", where=str(path)) from error
-    except FileNotFoundError as error:
-        raise SiteError("a certificate is missing", where=str(path), hint="twinlog certs status") from error
-
-
-def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    try:
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    except (ValueError, TypeError) as error:
-        raise SiteError("this is not a private key in PEM form", where=str(path)) from error
-    except FileNotFoundError as error:
-        raise SiteError("a private key is missing", where=str(path), hint="is it kept elsewhere?") from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise SiteError("this key is not one that Twinlog made", where=str(path))
-    return key

@@ -53,6 +53,7 @@ SCRIPT_VARIABLES = frozenset(
 )
 # What Kubernetes sets in every pod beside a service called "kafka".
 _SERVICE_LINK = re.compile(r"KAFKA_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_[0-9]+_(TCP|UDP)(_\w+)?)")
+_SETTINGS = {"kafka", "config"}  # mappings of Kafka's settings
 _SEPARATORS = {"_": ".", "__": "_", "___": "-"}
 
 
@@ -76,14 +77,15 @@ class Overrides:
 def collect(env: Mapping[str, str], data: Any) -> Overrides:
     """All overrides in an environment, for a file with that data."""
     overrides = Overrides()
-    secrets = set(_password_variables(data))
-    for variable in sorted(env):
-        if variable in secrets:
-            continue
-        if variable.startswith(PREFIX) and variable not in RESERVED:
-            _take_path(variable, env[variable], data, overrides)
-        elif variable.startswith(KAFKA_PREFIX):
+    others = {*RESERVED, *_password_variables(data)}
+    variables = sorted(set(env) - others)
+    for variable in variables:
+        if variable.startswith(KAFKA_PREFIX):
             _take_setting(variable, env[variable], overrides)
+    named = [variable for variable in variables if variable.startswith(PREFIX)]
+    places = _places(data) if named else {}
+    for variable in named:
+        _take_path(variable, env[variable], places, overrides)
     return overrides
 
 
@@ -108,9 +110,9 @@ def variable_of(setting: str) -> str:
     return f"{KAFKA_PREFIX}{words}"
 
 
-def _take_path(variable: str, text: str, data: Any, overrides: Overrides) -> None:
+def _take_path(variable: str, text: str, places: Mapping[str, list[Path]], overrides: Overrides) -> None:
     wanted = variable.removeprefix(PREFIX).upper()
-    paths = [path for path in _paths(Bus, data, ()) if _form(path) == wanted]
+    paths = places.get(wanted, [])
     if len(paths) == 1:
         path = paths[0]
         if overrides.variable_at(path) is None:
@@ -122,7 +124,7 @@ def _take_path(variable: str, text: str, data: Any, overrides: Overrides) -> Non
         names = " and ".join(".".join(map(str, path)) for path in paths)
         what, hint = f"can mean {names}", "set it in the file instead"
     else:
-        what, hint = "names nothing in the file", _path_hint(wanted, data)
+        what, hint = "names nothing in the file", _path_hint(wanted, places)
     overrides.problems.append(Problem(0, 0, what, hint, f"${variable}"))
 
 
@@ -133,6 +135,14 @@ def _take_setting(variable: str, text: str, overrides: Overrides) -> None:
     path = ("kafka", setting)
     overrides.values[path] = text
     overrides.variables[path] = variable
+
+
+def _places(data: Any) -> dict[str, list[Path]]:
+    """Every value that a variable can name, by what the variable is called after its prefix."""
+    places: dict[str, list[Path]] = {}
+    for path in _paths(Bus, data, ()):
+        places.setdefault(_form(path), []).append(path)
+    return places
 
 
 def _paths(annotation: Any, data: Any, path: Path) -> Iterator[Path]:
@@ -146,6 +156,8 @@ def _paths(annotation: Any, data: Any, path: Path) -> Iterator[Path]:
         inner = data if isinstance(data, dict) else {}
         for name, info in section.model_fields.items():
             yield from _paths(info.annotation, inner.get(name), (*path, name))
+    elif path and path[-1] in _SETTINGS:
+        yield from ((*path, name) for name in _names(data, path))
     elif mapping is not None:
         for name in _names(data, path):
             value = data.get(name) if isinstance(data, dict) else None
@@ -157,7 +169,7 @@ def _paths(annotation: Any, data: Any, path: Path) -> Iterator[Path]:
 def _names(data: Any, path: Path) -> list[str]:
     """The names of a mapping: those in the file, and of settings all that Kafka has."""
     found = list(data) if isinstance(data, dict) else []
-    if path[-1] in ("kafka", "config"):
+    if path[-1] in _SETTINGS:
         found += kafka_names("broker" if path[-1] == "kafka" else "topic")
     return list(dict.fromkeys(found))
 
@@ -167,11 +179,13 @@ def _form(path: Path) -> str:
     return "_".join(re.sub("[^A-Za-z0-9]", "_", str(part)).upper() for part in path)
 
 
-def _path_hint(wanted: str, data: Any) -> str:
-    known = {_form(path) for path in _paths(Bus, data, ())}
-    if inside := sorted(form for form in known if form.startswith(f"{wanted}_")):
+def _path_hint(wanted: str, places: Mapping[str, list[Path]]) -> str:
+    if inside := sorted(form for form in places if form.startswith(f"{wanted}_")):
         return f"it is a section; name a value in it, as in {PREFIX}{inside[0]}"
-    close = get_close_matches(wanted, sorted(known), n=1, cutoff=0.6)
+    # Kafka's settings are hundreds; they are likely names only where settings were meant.
+    settings = "KAFKA" in wanted or "CONFIG" in wanted
+    likely = [form for form, paths in places.items() if settings or not _SETTINGS & set(paths[0])]
+    close = get_close_matches(wanted, likely, n=1, cutoff=0.6)
     return f"did you mean {PREFIX}{close[0]}?" if close else "sites, topics and users are added in the file"
 
 
@@ -182,7 +196,7 @@ def _value(text: str, annotation: Any) -> Any:
     if text.startswith(("[", "{")):
         return parsed
     try:
-        TypeAdapter(annotation).validate_python(text)
+        TypeAdapter(annotation).validate_python(text, strict=True)
     except ValidationError:
         return parsed
     return text

@@ -25,6 +25,7 @@ _HTTP = int.from_bytes(b"HTTP", "big")
 _IS_IT_UP = "is the site up? twinlog status"
 _IS_TLS_MISSING = "is TLS missing? security.protocol must be that of the listener"
 _WANTS_CERTIFICATE = "does this listener want a client certificate? CLIENT_TLS and LINK do"
+_IS_OURS_TRUSTED = "is our certificate signed by the CA that this site trusts? twinlog certs status"
 
 
 class Stage(StrEnum):
@@ -124,10 +125,7 @@ def _tls_refused(error: ssl.SSLError, access: Access) -> tuple[str, str]:
     if "expired" in said or has_ended(access.cert_pem):
         return "the broker does not accept our certificate: it has expired", "twinlog certs renew"
     if "ca" in said.split() or "certificate" in said:
-        return (
-            f"the broker does not accept our certificate: {said}",
-            "is it signed by the CA that this site trusts? twinlog certs status",
-        )
+        return f"the broker does not accept our certificate: {said}", _IS_OURS_TRUSTED
     return f"the broker ended TLS: {said}", "do both sides allow TLS 1.2 or 1.3 with a common cipher?"
 
 
@@ -140,7 +138,10 @@ def _closed(stage: Stage, access: Access) -> tuple[str, str, bool]:
     if stage is Stage.GREETING and not access.cert_pem:
         return what, _WANTS_CERTIFICATE, True
     if stage is Stage.GREETING:
-        return what, "does the site trust our certificate? twinlog certs status", True
+        # With TLS 1.3 a refused certificate shows only now, and the alert that says so may get lost.
+        if has_ended(access.cert_pem):
+            return f"{what}: our certificate has expired", "twinlog certs renew", False
+        return what, _IS_OURS_TRUSTED, True
     if stage is Stage.LOGIN:
         return what, "is the mechanism right, and does this listener take passwords?", True
     if stage is Stage.FIRST and access.mechanism is None:

@@ -106,9 +106,9 @@ def test_duration_survives_writing_and_reading(seconds: float) -> None:
     assert parse_duration(format_duration(seconds)) == seconds
 
 
-@given(st.floats(0, 10**9, allow_nan=False))
-def test_any_duration_survives_writing_and_reading(seconds: float) -> None:
-    assert Duration.parse(format_duration(seconds)) == pytest.approx(seconds, rel=1e-12, abs=1e-300)
+@given(st.floats(1e-6, 1e9))
+def test_fraction_of_a_millisecond_survives_writing_and_reading(seconds: float) -> None:
+    assert Duration.parse(format_duration(seconds)) == seconds
 
 
 @given(st.text())

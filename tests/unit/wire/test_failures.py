@@ -71,12 +71,16 @@ def server(directory: Path, pair: tuple[str, str]) -> ssl.SSLContext:
     return context
 
 
+def read_four_bytes(connection: socket.socket) -> None:
+    connection.recv(4)
+
+
 def serve(connection: socket.socket) -> None:
     broker.greet(connection)
     connection.recv(1)
 
 
-def attempt(context: ssl.SSLContext | None, access: Access) -> ConnectionFailed:
+def attempt(context: ssl.SSLContext, access: Access) -> ConnectionFailed:
     """The failure that a connection to such a listener ends with."""
     with broker.listening(serve, context) as address, pytest.raises(ConnectionFailed) as caught:
         Connection(address, access, timeout_s=5.0)
@@ -121,15 +125,13 @@ def test_a_listener_that_wants_a_client_certificate_says_so(authority: Authority
     assert "does this listener want a client certificate?" in failure.hint
 
 
-def test_a_client_certificate_of_another_authority_is_not_accepted(
-    authority: Authority, tmp_path: Path
-) -> None:
+def test_a_client_certificate_of_another_authority_is_refused(authority: Authority, tmp_path: Path) -> None:
     context = server(tmp_path, authority.issue(LOOPBACK))
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=authority.pem)
     cert, key = Authority("another CA").issue(LOOPBACK)
     access = Access(("unused:1",), Protocol.SSL, ca_pem=authority.pem, cert_pem=cert, key_pem=key)
-    assert "does not accept our certificate" in attempt(context, access).what
+    assert attempt(context, access).hint.startswith("is our certificate signed by the CA")
 
 
 def test_a_client_certificate_that_has_ended_says_so(authority: Authority, tmp_path: Path) -> None:
@@ -139,14 +141,18 @@ def test_a_client_certificate_that_has_ended_says_so(authority: Authority, tmp_p
     cert, key = authority.issue(LOOPBACK, end=-timedelta(hours=1))
     access = Access(("unused:1",), Protocol.SSL, ca_pem=authority.pem, cert_pem=cert, key_pem=key)
     failure = attempt(context, access)
-    assert "it has expired" in failure.what
+    assert "has expired" in failure.what
     assert failure.hint == "twinlog certs renew"
 
 
 def test_tls_against_a_plaintext_listener_asks_what_the_listener_speaks(authority: Authority) -> None:
-    failure = attempt(None, trusting(authority))
-    assert "TLS" in failure.what
-    assert "listener" in failure.hint
+    # Kafka takes the first bytes for the length of a request, finds it too long and hangs up.
+    with (
+        broker.listening(read_four_bytes) as address,
+        pytest.raises(ConnectionFailed, match="during the TLS handshake") as caught,
+    ):
+        Connection(address, trusting(authority), timeout_s=5.0)
+    assert "does this listener speak TLS?" in caught.value.hint
 
 
 def test_checks_that_are_switched_off_let_any_certificate_pass(authority: Authority, tmp_path: Path) -> None:

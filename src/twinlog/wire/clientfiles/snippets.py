@@ -29,7 +29,7 @@ _PYTHON = '''"""Send and receive as user {name} with confluent-kafka since 2.10;
 
 import sys
 
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 CLIENT = {{
 {client}
@@ -60,6 +60,9 @@ def produce(topic):
                 break
             except BufferError:  # the local queue is full: let some of it go out
                 producer.poll(1)
+            except KafkaException as refused:
+                report(refused.args[0], None)
+                break
         producer.poll(0)
     producer.flush()
     return not failures
