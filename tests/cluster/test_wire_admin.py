@@ -81,10 +81,10 @@ def test_a_topic_is_not_made_twice(cluster: Cluster, topic: str) -> None:
 def test_an_assignment_puts_copies_where_it_says(cluster: Cluster) -> None:
     ids = tuple(broker.id for broker in cluster.brokers())
     name = f"{TOPIC}-assigned"
-    topics.create(cluster, topics.NewTopic(name, assignment=(ids, ids[:1])))
+    topics.create(cluster, topics.NewTopic(name, assignment=(ids, ids[::-1])))
     try:
         (found,) = topics.describe(cluster, [name])
-        assert [partition.replicas for partition in found.partitions] == [ids, ids[:1]]
+        assert [partition.replicas for partition in found.partitions] == [ids, ids[::-1]]
     finally:
         topics.delete(cluster, name)
 

@@ -31,7 +31,8 @@ def command(ctx: frame.Context, site: str | None) -> None:
     names = [name for name in home.chosen(site) if state is not None and name in state.sites]
     if names:
         ctx.need_yes(
-            f"this deletes every record of {', '.join(f'site {name}' for name in names)}", where=str(home.directory)
+            f"this deletes every record of {', '.join(f'site {name}' for name in names)}",
+            where=str(home.directory),
         )
         with home.state_file.locked("destroy"):
             if site is None:

@@ -16,7 +16,9 @@ from twinlog.cli.output import Column, Record
     """
 )
 @site_option
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds before a node is killed.")
+@click.option(
+    "--timeout", type=float, default=60.0, show_default=True, help="Seconds before a node is killed."
+)
 def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
     """Stop the sites that Twinlog runs; nothing is deleted.
 
@@ -34,4 +36,6 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
         if site is None:
             supervisor.dismiss(home)
         ended = local.down(home, names, ctx.progress, timeout_s=timeout)
-    ctx.emit(Record([Column("sites"), Column("stopped", "nodes stopped")], {"sites": names, "stopped": ended}))
+    ctx.emit(
+        Record([Column("sites"), Column("stopped", "nodes stopped")], {"sites": names, "stopped": ended})
+    )

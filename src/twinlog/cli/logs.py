@@ -51,7 +51,12 @@ def show(ctx: frame.Context, entries: Iterable[Entry]) -> None:
     """Print entries as they come, one a line, or one JSON object a line."""
     for entry in entries:
         if ctx.as_json:
-            fields = {"time": entry.time.isoformat(), "node": entry.node, "level": entry.level, "text": entry.text}
+            fields = {
+                "time": entry.time.isoformat(),
+                "node": entry.node,
+                "level": entry.level,
+                "text": entry.text,
+            }
             write(json.dumps(fields) + "\n")
         else:
             time = entry.time.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

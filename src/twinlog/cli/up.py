@@ -22,7 +22,9 @@ from twinlog.sites.layout import Listener
 @site_option
 @click.option("--supervise", is_flag=True, help="Leave a supervisor that restarts brokers that die.")
 @click.option("--debug", type=click.Choice(["tls"]), help="Log every TLS handshake of the nodes started now.")
-@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds until a site must be ready.")
+@click.option(
+    "--timeout", type=float, default=120.0, show_default=True, help="Seconds until a site must be ready."
+)
 def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | None, timeout: float) -> None:
     """Bring up the sites and make them what the file declares.
 
@@ -39,7 +41,9 @@ def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | 
     kafka = local.ensure_kafka(ctx.progress)
     with home.state_file.locked("up"):
         names = [name for name in chosen if name in home.local_sites]
-        started = local.up(home, names, ctx.progress, kafka=kafka, debug_tls=debug is not None, timeout_s=timeout)
+        started = local.up(
+            home, names, ctx.progress, kafka=kafka, debug_tls=debug is not None, timeout_s=timeout
+        )
         apply.settle(home, chosen, ctx.progress, yes=ctx.yes)
         if supervise:
             supervisor.launch(home)
@@ -56,5 +60,10 @@ def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | 
         }
         for name in names
     ]
-    columns = [Column("site"), Column("role"), Column("brokers", right=True), Column("controllers", right=True)]
+    columns = [
+        Column("site"),
+        Column("role"),
+        Column("brokers", right=True),
+        Column("controllers", right=True),
+    ]
     ctx.emit(Table([*columns, Column("started", right=True), Column("bootstrap")], rows))

@@ -34,7 +34,9 @@ def plan_all(home: Home, names: Sequence[str], *, prune: bool = False) -> list[s
     return found
 
 
-def apply_all(home: Home, names: Sequence[str], progress: Progress, *, yes: bool, prune: bool = False) -> list[steps.Step]:
+def apply_all(
+    home: Home, names: Sequence[str], progress: Progress, *, yes: bool, prune: bool = False
+) -> list[steps.Step]:
     """Make these sites what the file says; returns the steps that were taken."""
     planned = plan_all(home, names, prune=prune)
     refuse_impossible(planned)
@@ -61,7 +63,9 @@ def settle(
         refuse_impossible(contents)
         for step in contents:
             if isinstance(step, steps.Unknown):
-                raise SiteError(f"site {name} cannot be read: {step.why}", hint=f"twinlog status --site {name}")
+                raise SiteError(
+                    f"site {name} cannot be read: {step.why}", hint=f"twinlog status --site {name}"
+                )
         due = [step for step in contents if yes or not step.destructive]
         for step in contents:
             if step not in due:
@@ -93,7 +97,9 @@ def refuse_impossible(planned: Sequence[steps.Step]) -> None:
 def _refuse_destructive(planned: Sequence[steps.Step]) -> None:
     if planned:
         listed = "; ".join(f"site {step.site}: {step.what}" for step in planned)
-        raise UsageError(f"nothing was done, because this cannot be taken back: {listed}", hint="twinlog apply --yes")
+        raise UsageError(
+            f"nothing was done, because this cannot be taken back: {listed}", hint="twinlog apply --yes"
+        )
 
 
 def _wait_for_rights(taken: Sequence[steps.Step], cluster: Cluster) -> None:

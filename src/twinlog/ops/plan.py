@@ -58,7 +58,9 @@ def _declared_nodes(bus: Bus, world: World) -> Iterator[steps.Step]:
     for node in world.nodes:
         if not node.declared:
             problem = "the file no longer has it, and its partitions would have to move first"
-            yield steps.Impossible(world.site, node.name, problem, f"brokers: {len(world.nodes) - controllers}")
+            yield steps.Impossible(
+                world.site, node.name, problem, f"brokers: {len(world.nodes) - controllers}"
+            )
     idle = [node.name for node in known if not node.running]
     names = (*idle, *([f"{new} new nodes"] if new > 0 else []))
     if names:
@@ -147,15 +149,11 @@ def _is_shorter(before: str | None, after: str | None) -> bool:
     return before is None or int(before) == KEEP_ALL or int(after) < int(before)
 
 
-def _passwords(
-    bus: Bus, world: World, ours: bool, fingerprints: Mapping[str, str]
-) -> Iterator[steps.Step]:
+def _passwords(bus: Bus, world: World, ours: bool, fingerprints: Mapping[str, str]) -> Iterator[steps.Step]:
     if world.credentials is None:
         return
     present = {(found.user, found.mechanism) for found in world.credentials}
-    wanted = {
-        (name, MECHANISMS[user.auth]) for name, user in bus.users.items() if user.auth in MECHANISMS
-    }
+    wanted = {(name, MECHANISMS[user.auth]) for name, user in bus.users.items() if user.auth in MECHANISMS}
     for user, mechanism in sorted(wanted):
         if (user, mechanism) not in present:
             yield steps.SetPassword(world.site, user, mechanism, "it has none there")

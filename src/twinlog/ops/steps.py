@@ -62,7 +62,9 @@ class Restart(Step):
 
     @property
     def what(self) -> str:
-        changes = ", ".join(f"{name} {_shown(old)} → {_shown(new)}" for name, (old, new) in self.changed.items())
+        changes = ", ".join(
+            f"{name} {_shown(old)} → {_shown(new)}" for name, (old, new) in self.changed.items()
+        )
         return f"restart {self.name}: {changes}"
 
 

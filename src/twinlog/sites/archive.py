@@ -60,7 +60,9 @@ def _make(archive: Path, train: Training) -> None:
     making = scratch / "making.jsa"
     node: subprocess.Popen[bytes] | None = None
     try:
-        node = train(scratch, [f"-XX:ArchiveClassesAtExit={making}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"])
+        node = train(
+            scratch, [f"-XX:ArchiveClassesAtExit={making}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+        )
         node.send_signal(signal.SIGTERM)
         node.wait(END_TIMEOUT_S)
         if not making.exists():

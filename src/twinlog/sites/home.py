@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from twinlog.errors import SiteError, UsageError
+from twinlog.sites import layout as layouts
 from twinlog.sites.certificates import Kind, Realm
 from twinlog.sites.layout import Listener, Node, SiteLayout, allocate, lay_out
 from twinlog.sites.passwords import Passwords
@@ -46,7 +48,8 @@ class Home:
                 where=str(self.directory),
                 hint="give the bus its old name back, or move the file to a directory of its own",
             )
-        taken: set[int] = {port for site in state.sites.values() for node in site.nodes.values() for port in node.ports.values()}
+        nodes = [node for site in state.sites.values() for node in site.nodes.values()]
+        taken = {port for node in nodes for port in node.ports.values()}
 
         def pick(host: str, count: int) -> list[int]:
             ports = free_ports(host, count, seed=str(self.directory), avoid=frozenset(taken))
@@ -61,7 +64,9 @@ class Home:
         """What is remembered; an error for a bus that was never brought up."""
         state = self.state_file.read()
         if state is None:
-            raise SiteError(f"bus '{self.bus.bus}' was never brought up", where=str(self.directory), hint="twinlog up")
+            raise SiteError(
+                f"bus '{self.bus.bus}' was never brought up", where=str(self.directory), hint="twinlog up"
+            )
         return state
 
     @property
@@ -75,7 +80,9 @@ class Home:
             return tuple(self.bus.sites)
         if site not in self.bus.sites:
             known = ", ".join(self.bus.sites)
-            raise UsageError(f"the file has no site '{site}'", where=str(self.file), hint=f"its sites are {known}")
+            raise UsageError(
+                f"the file has no site '{site}'", where=str(self.file), hint=f"its sites are {known}"
+            )
         return (site,)
 
     def must_run(self, site: str, doing: str) -> None:
@@ -100,18 +107,23 @@ class Home:
         active = state.active if state is not None else self.bus.active_site
         return Role.ACTIVE if site == active else Role.STANDBY
 
-    def tls_files(self, node: Node) -> TlsFiles:
-        """A node's certificates, issued or renewed as needed."""
+    def issue_node_certificates(self, node: Node) -> bool:
+        """Have a node's certificates good for a while; True if one was made anew."""
         gate_host = self.bus.gate.address.rpartition(":")[0].strip("[]")
         own = {node.listen, node.advertise, "localhost"}
         served = own | {gate_host} | set(self.bus.certificates.names)
         unusable = {"", "0.0.0.0", "::"}  # addresses to listen on, not to be known by
-        client = self.pki.issue(Kind.SERVER, f"server-{node.id}", served - unusable)
-        link = self.pki.issue(Kind.NODE, f"node-{node.id}", own - unusable)
+        made = [self.pki.issue(Kind.NODE, f"node-{node.id}", own - unusable)]
+        if node.kind is layouts.Kind.BROKER:
+            made.append(self.pki.issue(Kind.SERVER, f"server-{node.id}", served - unusable))
+        return any(issued.why for issued in made)
+
+    def tls_files(self, node: Node) -> TlsFiles:
+        """Where a node finds its certificates."""
         return TlsFiles(
-            client_store=str(client.store),
+            client_store=str(self.pki.paths(Kind.SERVER, f"server-{node.id}").store),
             client_trust=str(self.pki.trust_path(Realm.CLIENTS)),
-            link_store=str(link.store),
+            link_store=str(self.pki.paths(Kind.NODE, f"node-{node.id}").store),
             link_trust=str(self.pki.trust_path(Realm.LINK)),
         )
 
@@ -126,7 +138,7 @@ class Home:
         """How Twinlog itself reaches a site."""
         declared = self.bus.sites[site]
         if declared.exists_already:
-            return _at(self.client_file(site).access, declared.bootstrap)
+            return replace(self.client_file(site).access, bootstrap=declared.bootstrap)
         certificate = self.pki.issue(Kind.LINK, "admin")
         return self._mtls(self.layout(site).bootstrap(Listener.LINK), Realm.LINK, certificate)
 
@@ -135,12 +147,13 @@ class Home:
         declared = self.bus.users.get(user)
         if declared is None:
             known = ", ".join(self.bus.users) or "none"
-            raise UsageError(f"the file has no user '{user}'", where=str(self.file), hint=f"its users are {known}")
+            raise UsageError(
+                f"the file has no user '{user}'", where=str(self.file), hint=f"its users are {known}"
+            )
         if self.bus.sites[site].exists_already:
-            base = _at(self.client_file(site).access, self.bus.sites[site].bootstrap)
+            base = replace(self.client_file(site).access, bootstrap=self.bus.sites[site].bootstrap)
             password = self.passwords.password_of(user, declared.password)
-            return Access(base.bootstrap, base.protocol, base.ca_pem, mechanism=base.mechanism, username=user,
-                          password=password, verify_peer=base.verify_peer, verify_hostname=base.verify_hostname)
+            return replace(base, cert_pem="", key_pem="", username=user, password=password)
         layout = self.layout(site)
         if declared.auth is Auth.MTLS:
             certificate = self.pki.issue(Kind.USER, user)
@@ -162,8 +175,3 @@ class Home:
             cert_pem=certificate.chain_pem,
             key_pem=certificate.key_pem,
         )
-
-
-def _at(access: Access, bootstrap: tuple[str, ...]) -> Access:
-    """The same access at other addresses."""
-    return Access(**{**vars(access), "bootstrap": bootstrap})

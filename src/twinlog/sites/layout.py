@@ -150,7 +150,9 @@ def _allocate_nodes(
         number = base + 1 + position
         if number not in kept.nodes:
             listeners = LISTENERS[Kind.BROKER]
-            ports = list(declared.get(position, ())) or free_ports(broker.listen or site.listen, len(listeners))
+            ports = list(declared.get(position, ())) or free_ports(
+                broker.listen or site.listen, len(listeners)
+            )
             roots = broker.data if broker.data is not None else site.data
             data = [str((directory.parent / root).absolute() / f"{name}-broker-{number}") for root in roots]
             data = data or [str(directory / "sites" / name / f"{Kind.BROKER}-{number}" / "data")]
@@ -197,7 +199,9 @@ def lay_out(bus: Bus, name: str, state: BusState, directory: Path) -> SiteLayout
         if position + 1 >= FIRST_CONTROLLER:
             controllers.append(node(Kind.CONTROLLER, number, number - base - FIRST_CONTROLLER, Broker()))
         else:
-            brokers.append(node(Kind.BROKER, number, position, specs[position] if position < len(specs) else None))
+            brokers.append(
+                node(Kind.BROKER, number, position, specs[position] if position < len(specs) else None)
+            )
     return SiteLayout(
         name, kept.index, kept.cluster_id, kept.producer_range, tuple(brokers), tuple(controllers), site.jvm
     )

@@ -49,7 +49,12 @@ class Kafka:
         """A short-lived Kafka tool: small heap, quick start."""
         options = [str(self.java.binary), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         if self.archive is not None:
-            options += [f"-XX:SharedArchiveFile={self.archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+            options += [
+                f"-XX:SharedArchiveFile={self.archive}",
+                "-Xshare:auto",
+                "-Xlog:cds=off",
+                "-Xlog:cds+dynamic=off",
+            ]
         return [*options, "-cp", ":".join(map(str, self.class_path))]
 
 
@@ -61,7 +66,9 @@ def ensure_kafka(progress: Progress, *, with_archive: bool = True) -> Kafka:
     plain = Kafka(java, class_path, None)
     if not with_archive:
         return plain
-    archive = ensure_archive(cache, java, class_path, training.trainer(java, class_path, plain.command()), progress)
+    archive = ensure_archive(
+        cache, java, class_path, training.trainer(java, class_path, plain.command()), progress
+    )
     return Kafka(java, class_path, archive)
 
 
@@ -107,7 +114,11 @@ def up(
 def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: Progress) -> None:
     for layout in layouts:
         _refuse_lost_disks(home, layout)
-    new = [layout for layout in layouts if any(not storage.is_formatted(node, layout.cluster_id) for node in layout.nodes)]
+    new = [
+        layout
+        for layout in layouts
+        if any(not storage.is_formatted(node, layout.cluster_id) for node in layout.nodes)
+    ]
     if not new:
         return
     name = "formatting " + ", ".join(f"site {layout.name}" for layout in new)
@@ -115,7 +126,11 @@ def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: P
     with ThreadPoolExecutor(len(new)) as pool:
         for done in [
             pool.submit(
-                storage.format_site, layout, layout.nodes, kafka.command(), home.directory / "sites" / layout.name / "formatting"
+                storage.format_site,
+                layout,
+                layout.nodes,
+                kafka.command(),
+                home.directory / "sites" / layout.name / "formatting",
             )
             for layout in new
         ]:
@@ -144,9 +159,12 @@ def _refuse_lost_disks(home: Home, layout: SiteLayout) -> None:
 def configure(home: Home, layout: SiteLayout, node: Node, kafka: Kafka, *, debug_tls: bool = False) -> None:
     """Write everything that a node reads when it starts."""
     node.directory.mkdir(parents=True, exist_ok=True)
+    home.issue_node_certificates(node)
     settings = properties.server_properties(node, layout, home.tls_files(node))
     write_text(node.directory / "server.properties", properties.render(settings))
-    write_text(node.directory / "log4j2.properties", properties.log_configuration(str(node.directory / "log")))
+    write_text(
+        node.directory / "log4j2.properties", properties.log_configuration(str(node.directory / "log"))
+    )
     extra = [word for name in JVM_VARIABLES for word in os.environ.get(name, "").split()]
     options = properties.jvm_options(
         node,
@@ -165,10 +183,12 @@ def _wait_all(
     progress: Progress,
     timeout_s: float,
 ) -> None:
+    accesses = {layout.name: home.admin_access(layout.name) for layout in layouts}
+
     def wait(layout: SiteLayout) -> None:
         name = f"site {layout.name}: waiting for {len(layout.brokers)} brokers"
         progress.begin(name)
-        wait_until_ready(layout, home.admin_access(layout.name), running, timeout_s)
+        wait_until_ready(layout, accesses[layout.name], running, timeout_s)
         progress.end(name, "ready")
 
     with ThreadPoolExecutor(len(layouts)) as pool:

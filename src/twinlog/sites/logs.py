@@ -20,7 +20,9 @@ from twinlog.sites.processes import CONSOLE_LOG
 SERVER_LOG = "server.log"
 _ENTRY = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z (\w+) +(.*)$")
 # What the JVM itself prints about TLS: |level|thread|time|where|what
-_HANDSHAKE = re.compile(r"^javax\.net\.ssl\|(\w+)\|[^|]*\|[^|]*\|(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC\|(.*)$")
+_HANDSHAKE = re.compile(
+    r"^javax\.net\.ssl\|(\w+)\|[^|]*\|[^|]*\|(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC\|(.*)$"
+)
 LOOK_AGAIN_S = 0.2
 
 
@@ -107,7 +109,9 @@ def follow(
 ) -> Iterator[Entry]:
     """New entries as they are written, for ever; `wait` pauses between looks and may raise to stop."""
     tails = [
-        _Tail(node.name, node.directory / "log" / name) for node in nodes for name in (SERVER_LOG, CONSOLE_LOG)
+        _Tail(node.name, node.directory / "log" / name)
+        for node in nodes
+        for name in (SERVER_LOG, CONSOLE_LOG)
     ]
     while True:
         fresh = [entry for tail in tails for entry in tail.read()]

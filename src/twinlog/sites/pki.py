@@ -13,8 +13,10 @@ so that a user's certificate is refused on LINK in the handshake already. Called
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -50,12 +52,13 @@ class Issued:
     @property
     def chain_pem(self) -> str:
         """The certificate and its authority, as text."""
-        return self.certificate.read_text()
+        return _certificates_in(self.store.read_text())
 
     @property
     def key_pem(self) -> str:
         """The private key, as text."""
-        return self.key.read_text()
+        text = self.store.read_text()
+        return text.removesuffix(_certificates_in(text))
 
 
 @dataclass(frozen=True)
@@ -101,17 +104,22 @@ class Pki:
         """Have a good certificate of that name, made anew only when there is a reason."""
         authority = self._authority(kind.realm)
         wanted = self._wanted(kind, name, names)
-        folder = self._directory / kind.realm / kind
-        make_private_directory(folder)
-        paths = Issued(folder / f"{name}.crt", folder / f"{name}.key", folder / f"{name}.pem")
-        why = _why_new(paths.store, wanted, authority, self._now())
-        if why:
-            key = made.new_key()
-            leaf = made.make_leaf(wanted, key.public_key(), authority, self._now())
-            # One file holds both halves, so that no moment exists at which they do not fit.
-            write_secret(paths.store, made.key_pem(key) + made.certificate_pem(leaf) + authority.pem)
-        _take_apart(paths)
+        paths = self.paths(kind, name)
+        make_private_directory(paths.store.parent)
+        with _alone(self._directory):  # two commands may want the same certificate at once
+            why = _why_new(paths.store, wanted, authority, self._now())
+            if why:
+                key = made.new_key()
+                leaf = made.make_leaf(wanted, key.public_key(), authority, self._now())
+                # One file holds both halves, so that no moment exists at which they do not fit.
+                write_secret(paths.store, made.key_pem(key) + made.certificate_pem(leaf) + authority.pem)
+            _take_apart(paths)
         return replace(paths, why=why)
+
+    def paths(self, kind: Kind, name: str) -> Issued:
+        """Where a certificate lies, or would lie."""
+        folder = self._directory / kind.realm / kind
+        return Issued(folder / f"{name}.crt", folder / f"{name}.key", folder / f"{name}.pem")
 
     def trust_path(self, realm: Realm) -> Path:
         """The file with every authority that is trusted at present."""
@@ -250,6 +258,13 @@ class Pki:
 
     def _write_trust(self, realm: Realm) -> None:
         write_if_changed(self.trust_path(realm), self.trust_pem(realm), write_text)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    with (directory / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @dataclass(frozen=True)

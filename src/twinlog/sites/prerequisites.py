@@ -114,7 +114,9 @@ def check_volume(name: str, path: Path) -> None:
             hint="name a directory on a local or block device under `data:`",
         )
     if not os.access(existing, os.W_OK):
-        raise PrerequisiteError(f"{name} cannot write its log", where=str(existing), hint=f"ls -ld {existing}")
+        raise PrerequisiteError(
+            f"{name} cannot write its log", where=str(existing), hint=f"ls -ld {existing}"
+        )
     free = shutil.disk_usage(existing).free
     if free < FREE_DISK_BYTES:
         raise PrerequisiteError(

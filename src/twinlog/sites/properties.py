@@ -16,12 +16,23 @@ NODE_PRINCIPAL = "User:twinlog:node"
 ADMIN_PRINCIPAL = "User:twinlog:admin"
 # On LINK and CONTROLLER all nodes are one principal, so that adding a node changes nobody's
 # configuration; the colon keeps these names apart from those of users, which cannot contain one.
-LINK_PRINCIPALS = (
-    r"RULE:^CN=[^,]+,OU=node,O=[^,]+$/twinlog:node/,RULE:^CN=([^,]+),OU=link,O=[^,]+$/twinlog:$1/,RULE:^.*$/nobody/"
-)
+LINK_PRINCIPALS = r"RULE:^CN=[^,]+,OU=node,O=[^,]+$/twinlog:node/,RULE:^CN=([^,]+),OU=link,O=[^,]+$/twinlog:$1/,RULE:^.*$/nobody/"
 USER_PRINCIPALS = r"RULE:^CN=([^,]+),OU=user,O=[^,]+$/$1/,RULE:^.*$/nobody/"
 PROTOCOLS = "CLIENT:SASL_SSL,CLIENT_TLS:SSL,LINK:SSL,CONTROLLER:SSL"
 SMALL_HEAP_BYTES = 1 << 30
+# Half of a node's start went into optimising code that runs only during the start. A controller
+# does with the first compiler; a broker's second one begins at ten times its usual thresholds,
+# which what is really hot passes within seconds.
+LIGHT_COMPILER = ("-XX:TieredStopAtLevel=1",)
+LATE_COMPILER = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+# Kafka turns PEM files into key stores in memory; hashing their password ten thousand times for
+# each listener protects nothing there and took a third of the start.
+QUICK_STORES = tuple(f"-Dkeystore.pkcs12.{count}IterationCount=1" for count in ("keyPbe", "certPbe", "mac"))
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ def server_properties(
             settings["broker.rack"] = node.rack
             settings["replica.selector.class"] = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
     # Controllers get them too: some, such as the default replication, are theirs to apply.
-    settings.update(_defaults(len(site.brokers)))
+    settings.update(_defaults(node, len(site.brokers)))
     settings.update(node.settings)
     return settings
 
@@ -111,7 +122,7 @@ def _stores(prefix: str, store: str, trust: str) -> dict[str, str]:
     }
 
 
-def _defaults(brokers: int) -> dict[str, str]:
+def _defaults(node: Node, brokers: int) -> dict[str, str]:
     copies = str(min(3, brokers))
     at_least = str(max(1, min(3, brokers) - 1))
     return {
@@ -127,6 +138,8 @@ def _defaults(brokers: int) -> dict[str, str]:
         "offsets.retention.minutes": str(MAXIMUM),
         # A promoted site forgets the lost site's producers within a second or two.
         "producer.id.expiration.check.interval.ms": "1000",
+        # Kafka takes 128 MB for it at the start, whatever the heap.
+        "log.cleaner.dedupe.buffer.size": str(min(128 << 20, node.memory_bytes // 16)),
     }
 
 
@@ -167,17 +180,33 @@ logger.configs.level = WARN
 
 
 def jvm_options(
-    node: Node, site: SiteLayout, class_path: tuple[str, ...], archive: str | None, extra: tuple[str, ...] = ()
+    node: Node,
+    site: SiteLayout,
+    class_path: tuple[str, ...],
+    archive: str | None,
+    extra: tuple[str, ...] = (),
 ) -> list[str]:
     """Arguments of a node's JVM up to the class path; what the user gave comes after our own."""
     heap_mb = node.memory_bytes >> 20
-    options = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true"]
+    options = [
+        f"-Xms{heap_mb}m",
+        f"-Xmx{heap_mb}m",
+        "-XX:+ExitOnOutOfMemoryError",
+        "-Djava.awt.headless=true",
+    ]
     if node.memory_bytes < SMALL_HEAP_BYTES:
         options.append("-XX:+UseSerialGC")
     else:
         options += ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
+    options += LIGHT_COMPILER if node.kind is Kind.CONTROLLER else LATE_COMPILER
+    options += QUICK_STORES
     if archive is not None:
-        options += [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+        options += [
+            f"-XX:SharedArchiveFile={archive}",
+            "-Xshare:auto",
+            "-Xlog:cds=off",
+            "-Xlog:cds+dynamic=off",
+        ]
     options.append(f"-Dlog4j2.configurationFile={node.directory / 'log4j2.properties'}")
     options += [*site.jvm, *extra]
     return [*options, "-cp", ":".join(class_path)]
@@ -190,4 +219,3 @@ def argument_file(options: list[str]) -> str:
 
 def _quote(option: str) -> str:
     return option.replace("\\", "\\\\").replace('"', '\\"')
-

@@ -120,7 +120,9 @@ class Supervisor:
 
     def _nodes(self) -> list[Node]:
         state = self.home.state()
-        names = [name for name in self.home.local_sites if name in state.sites and name not in state.destroying]
+        names = [
+            name for name in self.home.local_sites if name in state.sites and name not in state.destroying
+        ]
         return [node for name in names for node in self.home.layout(name).nodes]
 
     def _look(self, node: Node, running: bool) -> Seen:
@@ -194,7 +196,9 @@ def _wait_for(report: Path, child: subprocess.Popen[bytes]) -> None:
     while not report.exists():
         if child.poll() is not None or time.monotonic() > end:
             raise SiteError(
-                "the supervisor did not start", where=str(report.with_name(LOG)), hint=f"cat {report.with_name(LOG)}"
+                "the supervisor did not start",
+                where=str(report.with_name(LOG)),
+                hint=f"cat {report.with_name(LOG)}",
             )
         pause.wait(0.05)
 

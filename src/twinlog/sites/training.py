@@ -44,6 +44,7 @@ def trainer(java: Java, class_path: Sequence[Path], tool: Sequence[str]) -> Trai
         (node,) = layout.brokers
         prerequisites.check(layout.brokers)
         storage.format_site(layout, layout.controllers, tool, directory / "formatting")
+        home.issue_node_certificates(node)
         settings = properties.server_properties(node, layout, home.tls_files(node))
         settings["process.roles"] = "broker,controller"
         settings["listeners"] += f",CONTROLLER://{node.listen}:{node.ports[Listener.CONTROLLER]}"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -150,6 +151,7 @@ def _paths(annotation: Any, data: Any, path: Path) -> Iterator[Path]:
     section, mapping = shape.section_of(annotation), shape.mapping_of(annotation)
     item = shape.item_of(annotation)
     if item is not None and shape.section_of(item) is not None and isinstance(data, list):
+        yield path  # `brokers: 5` may replace a list
         for index, element in enumerate(data):
             yield from _paths(item, element, (*path, index))
     elif section is not None and item is None:
@@ -176,7 +178,12 @@ def _names(data: Any, path: Path) -> list[str]:
 
 def _form(path: Path) -> str:
     """A path as a variable writes it, without the prefix."""
-    return "_".join(re.sub("[^A-Za-z0-9]", "_", str(part)).upper() for part in path)
+    return "_".join(_word(str(part)) for part in path)
+
+
+@cache
+def _word(part: str) -> str:
+    return re.sub("[^A-Za-z0-9]", "_", part).upper()
 
 
 def _path_hint(wanted: str, places: Mapping[str, list[Path]]) -> str:

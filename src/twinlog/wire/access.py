@@ -57,9 +57,7 @@ class Access:
                 settings["ssl.certificate.pem"] = self.cert_pem
                 settings["ssl.key.pem"] = self.key_pem
             settings["enable.ssl.certificate.verification"] = self.verify_peer
-            settings["ssl.endpoint.identification.algorithm"] = (
-                "https" if self.verify_hostname else "none"
-            )
+            settings["ssl.endpoint.identification.algorithm"] = "https" if self.verify_hostname else "none"
         if self.mechanism is not None:
             settings["sasl.mechanism"] = self.mechanism.value
             settings["sasl.username"] = self.username

@@ -27,7 +27,12 @@ def write(node: Node, name: str, *lines: str) -> None:
 
 def test_entries_of_two_nodes_are_merged_by_time(tmp_path: Path) -> None:
     first, second = node(tmp_path, 1), node(tmp_path, 2)
-    write(first, "server.log", "2026-01-01T00:00:01.000Z INFO  one (x)", "2026-01-01T00:00:03.000Z INFO  three (x)")
+    write(
+        first,
+        "server.log",
+        "2026-01-01T00:00:01.000Z INFO  one (x)",
+        "2026-01-01T00:00:03.000Z INFO  three (x)",
+    )
     write(second, "server.log", "2026-01-01T00:00:02.000Z WARN  two (x)")
     found = [(entry.node, entry.text) for entry in history([first, second])]
     assert found == [("a/broker-1", "one (x)"), ("a/broker-2", "two (x)"), ("a/broker-1", "three (x)")]
@@ -41,7 +46,9 @@ def test_a_stack_trace_stays_with_its_entry() -> None:
 
 
 def test_a_handshake_line_of_the_jvm_is_an_entry() -> None:
-    line = "javax.net.ssl|DEBUG|91|thread-1|2026-01-01 00:00:01.500 UTC|ClientHello.java:5|Produced ClientHello"
+    line = (
+        "javax.net.ssl|DEBUG|91|thread-1|2026-01-01 00:00:01.500 UTC|ClientHello.java:5|Produced ClientHello"
+    )
     (entry,) = parse("a/broker-1", [line])
     assert entry.level == "TLS"
     assert entry.time == datetime(2026, 1, 1, 0, 0, 1, 500000, tzinfo=UTC)

@@ -161,7 +161,7 @@ PIECES = (
 WORDS = st.sampled_from([*MARKS, *PIECES])
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=30).map("".join)))
 @example("{" * 600)
 @example("- " * 2000)
@@ -186,7 +186,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=80, deadline=None)
 @given(st.dictionaries(KEYS, TREES, max_size=6))
 def test_arbitrary_content_raises_nothing_but_problems(data: dict[str, object]) -> None:
     stream = io.StringIO()
