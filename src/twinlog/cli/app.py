@@ -33,6 +33,17 @@ class Entry(NamedTuple):
 
 COMMANDS: Mapping[str, Entry] = {
     "init": Entry("twinlog.cli.init", "Write a commented twinlog.yaml to start from."),
+    "plan": Entry("twinlog.cli.plan", "Show the difference between the file and the sites."),
+    "up": Entry("twinlog.cli.up", "Bring up the sites and make them what the file says."),
+    "apply": Entry("twinlog.cli.apply", "Make the sites what the file says."),
+    "status": Entry("twinlog.cli.status", "Show how the sites and their nodes are."),
+    "client": Entry("twinlog.cli.client", "Print a ready client file for a user."),
+    "user": Entry("twinlog.cli.user", "List users, show or rotate a password."),
+    "certs": Entry("twinlog.cli.certs", "Look at, renew, fetch, sign and exchange certificates."),
+    "logs": Entry("twinlog.cli.logs", "Show the logs of all nodes, merged by time."),
+    "supervise": Entry("twinlog.cli.supervise", "Restart nodes that die."),
+    "down": Entry("twinlog.cli.down", "Stop the sites; nothing is deleted."),
+    "destroy": Entry("twinlog.cli.destroy", "Stop the sites and delete all that they hold."),
     "schema": Entry("twinlog.cli.schema", "Print the JSON schema of the file, for editors."),
     "version": Entry("twinlog.cli.version", "Print the versions that work together here."),
     "completion": Entry("twinlog.cli.completion", "Print the completion script of a shell."),

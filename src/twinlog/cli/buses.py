@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from twinlog.cli import frame
-from twinlog.sites.home import Home
+
+if TYPE_CHECKING:  # a Home needs pydantic, and `--help` must not wait for it
+    from twinlog.sites.home import Home
 
 Body = TypeVar("Body", bound=Callable[..., None])
 
 
 def home_of(ctx: frame.Context) -> Home:
     """The bus that the file declares, on this machine."""
+    from twinlog.sites.home import Home
+
     loaded = frame.load_bus(ctx)
     return Home(loaded.bus, loaded.file)
 

@@ -9,7 +9,6 @@ import click
 from twinlog.cli import frame
 from twinlog.cli.buses import home_of, site_option
 from twinlog.cli.output import Column, Table
-from twinlog.sites.layout import Listener
 
 
 @frame.command(
@@ -34,6 +33,7 @@ def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | 
     """
     from twinlog.ops import apply
     from twinlog.sites import local, supervisor
+    from twinlog.sites.layout import Listener
 
     home = home_of(ctx)
     chosen = home.chosen(site)

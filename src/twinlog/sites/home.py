@@ -89,7 +89,7 @@ class Home:
         """Refuse what can only be done to a site that Twinlog runs."""
         if self.bus.sites[site].exists_already:
             raise UsageError(
-                f"cannot {doing} site {site}: it is a cluster that exists already, and Twinlog only reaches it",
+                f"cannot {doing} site {site}: that cluster exists already, and Twinlog only reaches it",
                 where=str(self.file),
                 hint="do it with the tools that run that cluster",
             )

@@ -21,7 +21,22 @@ from twinlog.sites.layout import Node
 FREE_DISK_BYTES = 256 << 20  # below this Kafka cannot even roll its first segments
 JVM_OVERHEAD_BYTES = 160 << 20  # metaspace, code, threads and buffers beside the heap
 NETWORK_FILE_SYSTEMS = frozenset(
-    "9p afs ceph cifs coda fuse.glusterfs fuse.s3fs fuse.sshfs gfs2 glusterfs lustre ncpfs nfs nfs4 smb3 smbfs".split()
+    {
+        "9p",
+        "afs",
+        "ceph",
+        "cifs",
+        "coda",
+        "gfs2",
+        "glusterfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "smb3",
+        "smbfs",
+    }
+    | {"fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs"}
 )
 FIRST_PORT = 20000
 LAST_PORT = 31999  # below the range that the kernel gives to outgoing connections
@@ -44,7 +59,8 @@ def check_ports(node: Node) -> None:
             _bind(node.listen, port)
         except OSError as error:
             raise PrerequisiteError(
-                f"port {port} ({listener.name}) of {node.name} cannot be used: {error.strerror}{_user_of(port)}",
+                f"port {port} ({listener.name}) of {node.name} cannot be used: "
+                f"{error.strerror}{_user_of(port)}",
                 where=f"{node.listen}:{port}",
                 hint=f"ss -ltnp 'sport = :{port}'",
             ) from error
@@ -61,7 +77,8 @@ def _bind(host: str, port: int) -> None:
 def _user_of(port: int) -> str:
     try:
         for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            local = connection.laddr
+            if connection.status == psutil.CONN_LISTEN and local and local.port == port and connection.pid:
                 return f", used by {psutil.Process(connection.pid).name()} (pid {connection.pid})"
     except psutil.Error:
         pass

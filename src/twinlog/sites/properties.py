@@ -16,7 +16,13 @@ NODE_PRINCIPAL = "User:twinlog:node"
 ADMIN_PRINCIPAL = "User:twinlog:admin"
 # On LINK and CONTROLLER all nodes are one principal, so that adding a node changes nobody's
 # configuration; the colon keeps these names apart from those of users, which cannot contain one.
-LINK_PRINCIPALS = r"RULE:^CN=[^,]+,OU=node,O=[^,]+$/twinlog:node/,RULE:^CN=([^,]+),OU=link,O=[^,]+$/twinlog:$1/,RULE:^.*$/nobody/"
+LINK_PRINCIPALS = ",".join(
+    (
+        r"RULE:^CN=[^,]+,OU=node,O=[^,]+$/twinlog:node/",
+        r"RULE:^CN=([^,]+),OU=link,O=[^,]+$/twinlog:$1/",
+        r"RULE:^.*$/nobody/",
+    )
+)
 USER_PRINCIPALS = r"RULE:^CN=([^,]+),OU=user,O=[^,]+$/$1/,RULE:^.*$/nobody/"
 PROTOCOLS = "CLIENT:SASL_SSL,CLIENT_TLS:SSL,LINK:SSL,CONTROLLER:SSL"
 SMALL_HEAP_BYTES = 1 << 30
@@ -138,7 +144,7 @@ def _defaults(node: Node, brokers: int) -> dict[str, str]:
         "offsets.retention.minutes": str(MAXIMUM),
         # A promoted site forgets the lost site's producers within a second or two.
         "producer.id.expiration.check.interval.ms": "1000",
-        # Kafka takes 128 MB for it at the start, whatever the heap.
+        # Kafka takes 128 MB for it at the start, however small the heap.
         "log.cleaner.dedupe.buffer.size": str(min(128 << 20, node.memory_bytes // 16)),
     }
 

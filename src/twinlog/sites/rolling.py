@@ -78,7 +78,8 @@ def who_needs(cluster: Cluster, broker_id: int) -> str:
             left = [replica for replica in partition.isr if replica != broker_id]
             # A topic with one copy cannot be kept writable; its broker's restart is a short pause.
             if broker_id in partition.isr and len(partition.replicas) > 1 and len(left) < minimum:
-                return f"{topic.name}-{partition.index} has {len(partition.isr)} copies in sync and needs {minimum}"
+                copies = len(partition.isr)
+                return f"{topic.name}-{partition.index} has {copies} copies in sync and needs {minimum}"
     return ""
 
 

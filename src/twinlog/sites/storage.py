@@ -103,7 +103,7 @@ def read_meta(directory: Path) -> dict[str, str]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}  # noqa: PLR2004
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
 def format_site(site: SiteLayout, nodes: Sequence[Node], java: Sequence[str], scratch: Path) -> None:

@@ -47,13 +47,12 @@ class Seen:
     has_disk: bool = True
 
 
-@dataclass
+@dataclass(frozen=True)
 class History:
     """What the supervisor did about one node; times are of its own clock."""
 
     restarts: int = 0
     last_start_s: float | None = None
-    gave_up: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,21 +67,25 @@ class Step:
 def decide(seen: Seen, history: History, now_s: float) -> Step:
     """What to do about a node now."""
     if seen.running:
-        if history.last_start_s is not None and now_s - history.last_start_s >= STEADY_S:
-            history.restarts = 0
-        history.gave_up = ""
         return Step(seen.name, False, "runs")
     if seen.held:
         return Step(seen.name, False, f"held: {seen.held}")
     if not seen.has_disk:
         return Step(seen.name, False, "its data directory is gone; it is not formatted again")
     if history.restarts >= len(BACKOFF_S):
-        history.gave_up = f"crash loop: died {history.restarts + 1} times; not restarted any more"
-        return Step(seen.name, False, history.gave_up)
-    due_s = (history.last_start_s or now_s) + BACKOFF_S[history.restarts]
-    if history.last_start_s is not None and now_s < due_s:
-        return Step(seen.name, False, f"died; restart in {due_s - now_s:.0f} s")
+        why = f"crash loop: died {history.restarts + 1} times; not restarted any more"
+        return Step(seen.name, False, why)
+    if history.last_start_s is not None:
+        left_s = history.last_start_s + BACKOFF_S[history.restarts] - now_s
+        if left_s > 0:
+            return Step(seen.name, False, f"died; restart in {left_s:.0f} s")
     return Step(seen.name, True, f"died; restart {history.restarts + 1} of {len(BACKOFF_S)}")
+
+
+def remembered(seen: Seen, history: History, now_s: float) -> History:
+    """The history that counts: a node that has run steadily for a while starts afresh."""
+    steady = history.last_start_s is not None and now_s - history.last_start_s >= STEADY_S
+    return History() if seen.running and steady else history
 
 
 @dataclass
@@ -101,11 +104,13 @@ class Supervisor:
         running = processes.find(nodes)
         steps = []
         for node in nodes:
-            history = self.histories.setdefault(node.id, History())
-            step = decide(self._look(node, node.id in running), history, self.clock())
+            seen, now_s = self._look(node, node.id in running), self.clock()
+            history = remembered(seen, self.histories.get(node.id, History()), now_s)
+            step = decide(seen, history, now_s)
             steps.append(step)
-            if step.restart:
-                self._restart(node, history)
+            if step.restart and self._restart(node):
+                history = History(history.restarts + 1, self.clock())
+            self.histories[node.id] = history
         self._report(steps)
         return [f"{step.node}: {step.why}" for step in steps]
 
@@ -129,17 +134,16 @@ class Supervisor:
         has_disk = all(storage.read_meta(path) for path in node.data)
         return Seen(node.name, running, holds.reason(node), has_disk)
 
-    def _restart(self, node: Node, history: History) -> None:
+    def _restart(self, node: Node) -> bool:
         try:
             with self.home.state_file.locked("supervise"):
                 # Looked at again under the lock: a command may have held or started it meanwhile.
                 if holds.reason(node) or processes.find([node]):
-                    return
+                    return False
                 processes.start(node, find_java())
         except UsageError:
-            return  # another command is changing the bus; the next turn looks again
-        history.restarts += 1
-        history.last_start_s = self.clock()
+            return False  # another command is changing the bus; the next turn looks again
+        return True
 
     def _report(self, steps: Sequence[Step]) -> None:
         for step in steps:
@@ -153,7 +157,7 @@ class Supervisor:
 
     def _say(self, who: str, what: str) -> None:
         # Countdowns differ every second and are not news.
-        news = what.split("; restart in")[0]
+        news = what.partition("; restart in")[0]
         if self._said.get(who) != news:
             self._said[who] = news
             self.log(f"{datetime.now(UTC).isoformat(timespec='seconds')} {who}: {what}")

@@ -248,6 +248,7 @@ _HINTS: Mapping[str, str] = {
     "SECURITY_DISABLED": "the site has no authorizer; is authorizer.class.name set?",
     "KAFKA_STORAGE_ERROR": "is a disk full or broken? twinlog status",
     "SASL_AUTHENTICATION_FAILED": "is the user known at this site, and the password right?",
+    "OFFSET_NOT_AVAILABLE": "the leader is new and too few replicas are in sync; are all brokers up?",
     "TOPIC_DELETION_DISABLED": "delete.topic.enable is false at this site",
     "THROTTLING_QUOTA_EXCEEDED": "the quota controller_mutation_rate is used up; try again later",
     "RESOURCE_NOT_FOUND": "there is nothing of that name at this site",

@@ -1,0 +1,49 @@
+"""`twinlog plan`: the difference between the file and the world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from twinlog.cli import frame
+from twinlog.cli.buses import home_of, site_option
+from twinlog.cli.output import Column, Table
+from twinlog.errors import Findings
+
+if TYPE_CHECKING:
+    from twinlog.ops.steps import Step
+
+
+@frame.command(
+    example="""
+    twinlog plan
+    twinlog plan --site b --prune
+    """
+)
+@site_option
+@click.option("--prune", is_flag=True, help="Also delete topics that the file does not have.")
+def command(ctx: frame.Context, site: str | None, prune: bool) -> None:
+    """Show what `apply` would do; changes nothing.
+
+    Exit code 0: the sites are what the file says. 3: there are differences.
+    """
+    from twinlog.ops.apply import plan_all
+
+    home = home_of(ctx)
+    found = plan_all(home, home.chosen(site), prune=prune)
+    ctx.emit(table_of(found, empty="the sites are what the file says"))
+    if found:
+        noun = "difference" if len(found) == 1 else "differences"
+        raise Findings(f"{len(found)} {noun} between the file and the sites", hint="twinlog apply")
+
+
+def table_of(steps: Sequence[Step], empty: str) -> Table:
+    """Steps as people and scripts read them."""
+    columns = [Column("site"), Column("kind"), Column("what"), Column("destructive", "cannot be undone")]
+    rows = [
+        {"site": step.site, "kind": step.kind, "what": step.what, "destructive": step.destructive}
+        for step in steps
+    ]
+    return Table(columns, rows, empty=empty)
