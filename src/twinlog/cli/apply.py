@@ -26,7 +26,7 @@ def command(ctx: frame.Context, site: str | None, prune: bool) -> None:
     """
     from twinlog.ops.apply import apply_all
 
-    home = home_of(ctx)
+    home = home_of(ctx, warn=True)
     with home.state_file.locked("apply"):
         taken = apply_all(home, home.chosen(site), ctx.progress, yes=ctx.yes, prune=prune)
     ctx.emit(table_of(taken, empty="nothing to do: the sites are what the file says"))

@@ -15,11 +15,11 @@ if TYPE_CHECKING:  # a Home needs pydantic, and `--help` must not wait for it
 Body = TypeVar("Body", bound=Callable[..., None])
 
 
-def home_of(ctx: frame.Context) -> Home:
+def home_of(ctx: frame.Context, *, warn: bool = False) -> Home:
     """The bus that the file declares, on this machine."""
     from twinlog.sites.home import Home
 
-    loaded = frame.load_bus(ctx)
+    loaded = frame.load_bus(ctx, warn=warn)
     return Home(loaded.bus, loaded.file)
 
 

@@ -69,14 +69,14 @@ class Context:
             raise UsageError(what, where=where, hint=f"{self.command_path} --yes")
 
 
-def load_bus(ctx: Context) -> Loaded:
-    """The file of this call, found and read once; its warnings go to stderr."""
+def load_bus(ctx: Context, *, warn: bool = False) -> Loaded:
+    """The file of this call, found and read once; with `warn` its warnings go to stderr."""
     if ctx._loaded is None:
         from twinlog.spec import load
 
         file = ctx.file if ctx.file is not None else load.find(Path.cwd())
         ctx._loaded = load.load(file, os.environ)
-        for problem in ctx._loaded.warnings:
+        for problem in ctx._loaded.warnings if warn else ():
             ctx.warn(problem, str(file))
     return ctx._loaded
 

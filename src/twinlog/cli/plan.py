@@ -31,7 +31,7 @@ def command(ctx: frame.Context, site: str | None, prune: bool) -> None:
     """
     from twinlog.ops.apply import plan_all
 
-    home = home_of(ctx)
+    home = home_of(ctx, warn=True)
     found = plan_all(home, home.chosen(site), prune=prune)
     ctx.emit(table_of(found, empty="the sites are what the file says"))
     if found:

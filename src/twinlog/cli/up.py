@@ -35,7 +35,7 @@ def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | 
     from twinlog.sites import local, supervisor
     from twinlog.sites.layout import Listener
 
-    home = home_of(ctx)
+    home = home_of(ctx, warn=True)
     chosen = home.chosen(site)
     began = time.monotonic()
     kafka = local.ensure_kafka(ctx.progress)

@@ -61,7 +61,7 @@ def _declared_nodes(bus: Bus, world: World) -> Iterator[steps.Step]:
             yield steps.Impossible(
                 world.site, node.name, problem, f"brokers: {len(world.nodes) - controllers}"
             )
-    idle = [node.name for node in known if not node.running]
+    idle = [node.name for node in known if not node.running and not node.remote]
     names = (*idle, *([f"{new} new nodes"] if new > 0 else []))
     if names:
         yield steps.Start(world.site, names)

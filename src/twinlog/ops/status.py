@@ -28,7 +28,7 @@ class NodeStatus:
     site: str
     node: int
     kind: str
-    state: str  # up, starting, down, held
+    state: str  # up, starting, down, held; unknown for a node elsewhere that nobody can ask
     note: str
     pid: int | None
     cpu_s: float | None
@@ -74,8 +74,11 @@ def observe(home: Home, names: tuple[str, ...]) -> tuple[list[SiteStatus], list[
     said = supervisor.report_of(home)
     for name in names:
         known = _nodes_of(home, name)
-        running = processes.find(known)
-        answers, problem = _ask(home, name) if running or not known else (None, "no node runs")
+        running = processes.find(node for node in known if not node.remote)
+        elsewhere = any(node.remote for node in known)
+        answers, problem = (
+            _ask(home, name) if running or elsewhere or not known else (None, "no node runs")
+        )
         nodes += [
             _node_status(node, running.get(node.id), answers, said.get(node.name, "")) for node in known
         ]
@@ -116,8 +119,8 @@ def _node_status(
         site=node.site,
         node=node.id,
         kind=node.kind.value,
-        state=idle if process is None else running,
-        note=held if process is None and held else _telling(supervised, process),
+        state=_state_elsewhere(node, answers) if node.remote else (idle if process is None else running),
+        note=_note(node, process, held, supervised),
         pid=process.pid if process is not None else None,
         cpu_s=usage[0],
         memory_bytes=usage[1],
@@ -128,7 +131,20 @@ def _node_status(
     )
 
 
-def _telling(supervised: str, process: psutil.Process | None) -> str:
+def _state_elsewhere(node: Node, answers: _Answers | None) -> str:
+    """A node that runs elsewhere is up as far as its site says so."""
+    if answers is None:
+        return "unknown"
+    if node.kind is Kind.BROKER:
+        return "up" if node.id in answers.brokers else "down"
+    return "up" if answers.controller == node.id else "unknown"
+
+
+def _note(node: Node, process: psutil.Process | None, held: str, supervised: str) -> str:
+    if node.remote:
+        return "runs elsewhere"
+    if process is None and held:
+        return held
     return "" if supervised == "runs" and process is not None else supervised
 
 

@@ -34,6 +34,7 @@ class NodeWorld:
     running: bool
     declared: bool = True
     held: str = ""
+    remote: bool = False  # runs elsewhere; whether it does is for its site to say
     # Settings that the running node was started with and that differ now: name → (then, now).
     changed: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
 
@@ -69,7 +70,7 @@ def observe(home: Home, site: str) -> World:
     nodes = observe_nodes(home, site)
     state = home.state_file.read()
     applied = dict(state.applied.get(site, {})) if state is not None else {}
-    if nodes and not any(node.running for node in nodes):
+    if nodes and not any(node.running or node.remote for node in nodes):
         return World(site, nodes, unreachable="no node of it runs", applied=applied)
     if not home.bus.sites[site].exists_already and not nodes:
         return World(site, unreachable="it was never brought up", applied=applied)
@@ -86,7 +87,7 @@ def observe_nodes(home: Home, site: str) -> tuple[NodeWorld, ...]:
     if home.bus.sites[site].exists_already or state is None or site not in state.sites:
         return ()
     layout = home.layout(site)
-    running = processes.find(layout.nodes)
+    running = processes.find(layout.local_nodes)
     return tuple(
         NodeWorld(
             node.id,
@@ -94,6 +95,7 @@ def observe_nodes(home: Home, site: str) -> tuple[NodeWorld, ...]:
             node.id in running,
             node.declared,
             holds.reason(node),
+            node.remote,
             _changes(home, layout, node) if node.id in running else {},
         )
         for node in layout.nodes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,16 +107,19 @@ class Home:
         active = state.active if state is not None else self.bus.active_site
         return Role.ACTIVE if site == active else Role.STANDBY
 
-    def issue_node_certificates(self, node: Node) -> bool:
-        """Have a node's certificates good for a while; True if one was made anew."""
+    def issue_node_certificates(self, node: Node, anew: Collection[Realm] = ()) -> list[Issued]:
+        """Have a node's certificates good for a while; returns them all, each with why it was made anew."""
         gate_host = self.bus.gate.address.rpartition(":")[0].strip("[]")
         own = {node.listen, node.advertise, "localhost"}
         served = own | {gate_host} | set(self.bus.certificates.names)
         unusable = {"", "0.0.0.0", "::"}  # addresses to listen on, not to be known by
-        made = [self.pki.issue(Kind.NODE, f"node-{node.id}", own - unusable)]
+        wanted = {Kind.NODE: own}
         if node.kind is layouts.Kind.BROKER:
-            made.append(self.pki.issue(Kind.SERVER, f"server-{node.id}", served - unusable))
-        return any(issued.why for issued in made)
+            wanted[Kind.SERVER] = served
+        return [
+            self.pki.issue(kind, f"{kind}-{node.id}", names - unusable, anew=kind.realm in anew)
+            for kind, names in wanted.items()
+        ]
 
     def tls_files(self, node: Node) -> TlsFiles:
         """Where a node finds its certificates."""

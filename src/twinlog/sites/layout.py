@@ -17,7 +17,7 @@ from pathlib import Path
 
 from twinlog.errors import SiteError
 from twinlog.sites.state import BusState, NodeState, SiteState
-from twinlog.spec.effective import broker_ports, broker_settings, controller_ports
+from twinlog.spec.effective import broker_ports, broker_settings, controller_ports, is_remote
 from twinlog.spec.model import Broker, Bus, Site
 
 IDS_PER_SITE = 1000
@@ -64,6 +64,7 @@ class Node:
     cpus: float | None = None
     settings: dict[str, str] = field(default_factory=dict, hash=False)  # declared, in Kafka's words
     declared: bool = True  # False for a broker that the file no longer has
+    remote: bool = False  # runs on another machine, from a bundle: not ours to start or stop
 
     @property
     def name(self) -> str:
@@ -92,6 +93,11 @@ class SiteLayout:
     def nodes(self) -> tuple[Node, ...]:
         """Controllers first: they are started first."""
         return self.controllers + self.brokers
+
+    @property
+    def local_nodes(self) -> tuple[Node, ...]:
+        """Those that run on this machine, controllers first."""
+        return tuple(node for node in self.nodes if not node.remote)
 
     def bootstrap(self, listener: Listener) -> tuple[str, ...]:
         """The addresses of a listener, for clients or for the quorum."""
@@ -190,6 +196,7 @@ def lay_out(bus: Bus, name: str, state: BusState, directory: Path) -> SiteLayout
             cpus=broker.cpus or site.cpus,
             settings=broker_settings(bus, name, position if is_broker and declared else None),
             declared=declared is not None,
+            remote=is_remote(site, broker) if is_broker else site.remote,
         )
 
     specs = site.broker_specs

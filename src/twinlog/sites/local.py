@@ -26,7 +26,7 @@ from twinlog.sites.archive import ensure_archive
 from twinlog.sites.home import Home
 from twinlog.sites.jars import ensure_jars
 from twinlog.sites.java import Java, find_java
-from twinlog.sites.layout import Node, SiteLayout
+from twinlog.sites.layout import Kind, Node, SiteLayout
 from twinlog.sites.readiness import wait_until_ready
 
 READY_TIMEOUT_S = 120.0
@@ -86,12 +86,12 @@ def up(
     home.allocate()
     home.pki.ensure()
     layouts = [home.layout(name) for name in names]
-    running = processes.find(node for layout in layouts for node in layout.nodes)
-    starting = [node for layout in layouts for node in layout.nodes if node.id not in running]
+    running = processes.find(node for layout in layouts for node in layout.local_nodes)
+    starting = [node for layout in layouts for node in layout.local_nodes if node.id not in running]
     prerequisites.check(starting)
     _format(home, layouts, kafka, progress)
     for layout in layouts:
-        for node in layout.nodes:
+        for node in layout.local_nodes:
             if node.id not in running:
                 configure(home, layout, node, kafka, debug_tls=debug_tls)
     started: list[psutil.Process] = []
@@ -117,7 +117,7 @@ def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: P
     new = [
         layout
         for layout in layouts
-        if any(not storage.is_formatted(node, layout.cluster_id) for node in layout.nodes)
+        if any(not storage.is_formatted(node, layout.cluster_id) for node in layout.local_nodes)
     ]
     if not new:
         return
@@ -128,7 +128,7 @@ def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: P
             pool.submit(
                 storage.format_site,
                 layout,
-                layout.nodes,
+                layout.local_nodes,
                 kafka.command(),
                 home.directory / "sites" / layout.name / "formatting",
             )
@@ -137,7 +137,7 @@ def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: P
             done.result()
     state = home.state()
     for layout in new:
-        for node in layout.nodes:
+        for node in layout.local_nodes:
             state.sites[layout.name].nodes[node.id].formatted = True
     home.state_file.write(state)
     progress.end(name)
@@ -146,7 +146,7 @@ def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: P
 def _refuse_lost_disks(home: Home, layout: SiteLayout) -> None:
     """A node that had its disks formatted once never gets an empty one in their place unasked."""
     remembered = home.state().sites[layout.name].nodes
-    for node in layout.nodes:
+    for node in layout.local_nodes:
         if remembered[node.id].formatted and not storage.is_formatted(node, layout.cluster_id):
             lost = ", ".join(str(path) for path in node.data if not storage.read_meta(path))
             raise SiteError(
@@ -200,11 +200,12 @@ def down(home: Home, names: Sequence[str], progress: Progress, *, timeout_s: flo
     """End all nodes of these sites, brokers before controllers; returns how many ran."""
     layouts = [home.layout(name) for name in names]
     for layout in layouts:
-        for node in layout.nodes:
+        for node in layout.local_nodes:
             holds.hold(node, "twinlog down")
     ended = 0
     # A broker that still has its controllers moves its leaderships and ends in order.
-    for nodes in ([n for x in layouts for n in x.brokers], [n for x in layouts for n in x.controllers]):
+    for kind in (Kind.BROKER, Kind.CONTROLLER):
+        nodes = [node for layout in layouts for node in layout.local_nodes if node.kind is kind]
         ended += stop(nodes, progress, timeout_s=timeout_s)
     return ended
 
@@ -239,16 +240,20 @@ def destroy(home: Home, names: Sequence[str], progress: Progress) -> list[Path]:
     state.destroying = sorted({*state.destroying, *present})
     home.state_file.write(state)
     layouts = [home.layout(name) for name in present]
-    processes.end(list(processes.find(n for x in layouts for n in x.nodes).values()), signal.SIGKILL)
-    processes.wait(list(processes.find(n for x in layouts for n in x.nodes).values()), KILL_TIMEOUT_S)
+    here = [node for layout in layouts for node in layout.local_nodes]
+    processes.end(list(processes.find(here).values()), signal.SIGKILL)
+    processes.wait(list(processes.find(here).values()), KILL_TIMEOUT_S)
     deleted: list[Path] = []
     for layout in layouts:
-        for node in layout.nodes:
+        for node in layout.local_nodes:
             deleted += [path for path in node.data if path.exists()]
             for path in node.data:
                 shutil.rmtree(path, ignore_errors=True)
             cgroups.forget(node.directory)
         shutil.rmtree(home.directory / "sites" / layout.name, ignore_errors=True)
+        elsewhere = [node.name for node in layout.nodes if node.remote]
+        if elsewhere:
+            progress.note(f"what runs elsewhere is to be deleted there: {', '.join(elsewhere)}")
         progress.note(f"site {layout.name} is gone")
     state.sites = {name: site for name, site in state.sites.items() if name not in present}
     state.destroying = []

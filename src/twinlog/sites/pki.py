@@ -100,14 +100,14 @@ class Pki:
                 self._write_generations(realm, _Generations(signing=1, trusted=(1,)))
             self._write_trust(realm)
 
-    def issue(self, kind: Kind, name: str, names: Collection[str] = ()) -> Issued:
-        """Have a good certificate of that name, made anew only when there is a reason."""
+    def issue(self, kind: Kind, name: str, names: Collection[str] = (), *, anew: bool = False) -> Issued:
+        """Have a good certificate of that name, made anew only when there is a reason or on request."""
         authority = self._authority(kind.realm)
         wanted = self._wanted(kind, name, names)
         paths = self.paths(kind, name)
         make_private_directory(paths.store.parent)
         with _alone(self._directory):  # two commands may want the same certificate at once
-            why = _why_new(paths.store, wanted, authority, self._now())
+            why = _why_new(paths.store, wanted, authority, self._now()) or ("it was asked for" if anew else "")
             if why:
                 key = made.new_key()
                 leaf = made.make_leaf(wanted, key.public_key(), authority, self._now())

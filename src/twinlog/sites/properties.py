@@ -215,7 +215,8 @@ def jvm_options(
         ]
     options.append(f"-Dlog4j2.configurationFile={node.directory / 'log4j2.properties'}")
     options += [*site.jvm, *extra]
-    return [*options, "-cp", ":".join(class_path)]
+    # Without one it is the start script that says where the jars are.
+    return [*options, "-cp", ":".join(class_path)] if class_path else options
 
 
 def argument_file(options: list[str]) -> str:

@@ -57,7 +57,7 @@ def what_is_missing(cluster: Cluster, site: SiteLayout) -> str:
     """What the site still lacks, in one sentence; nothing when it is ready."""
     try:
         registered = {broker.id for broker in cluster.brokers()}
-        absent = [node.name for node in site.brokers if node.id not in registered]
+        absent = [_named(node) for node in site.brokers if node.id not in registered]
         if absent:
             return f"{', '.join(absent)} not registered"
         if quorum.describe(cluster).leader_id < 0:
@@ -65,6 +65,10 @@ def what_is_missing(cluster: Cluster, site: SiteLayout) -> str:
         return write_canaries(cluster, len(site.brokers))
     except TwinlogError as error:
         return str(error)
+
+
+def _named(node: Node) -> str:
+    return f"{node.name} (runs elsewhere: is its bundle started?)" if node.remote else node.name
 
 
 def write_canaries(cluster: Cluster, brokers: int) -> str:
@@ -99,7 +103,7 @@ def _spread(cluster: Cluster, brokers: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _check_alive(site: SiteLayout, running: Mapping[int, psutil.Process]) -> None:
-    for node in site.nodes:
+    for node in site.local_nodes:
         process = running.get(node.id)
         if process is None or not processes.is_running(process):
             raise SiteError(

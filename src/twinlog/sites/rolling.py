@@ -51,7 +51,7 @@ def _restart(home: Home, site: str, node: Node, kafka: local.Kafka, progress: Pr
     local.configure(home, layout, node, kafka)
     processes.start(node, kafka.java)
     holds.release(node)
-    running = processes.find(layout.nodes)
+    running = processes.find(layout.local_nodes)
     wait_until_ready(layout, home.admin_access(site), running, local.READY_TIMEOUT_S)
 
 

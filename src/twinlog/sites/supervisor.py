@@ -128,7 +128,7 @@ class Supervisor:
         names = [
             name for name in self.home.local_sites if name in state.sites and name not in state.destroying
         ]
-        return [node for name in names for node in self.home.layout(name).nodes]
+        return [node for name in names for node in self.home.layout(name).local_nodes]
 
     def _look(self, node: Node, running: bool) -> Seen:
         has_disk = all(storage.read_meta(path) for path in node.data)

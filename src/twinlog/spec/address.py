@@ -9,6 +9,14 @@ WILDCARDS = ("0.0.0.0", "::", "[::]")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only the machine itself can reach a host of that name or address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def address_problem(text: str) -> tuple[str, str] | None:
     """What is wrong with an address of the form host:port, and a hint; None if nothing is."""
     if "," in text:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 
 from twinlog.spec.kafka_settings import SettingError, canonical, default_of
-from twinlog.spec.model import Bus, Cleanup, Settings, Site, Topic
+from twinlog.spec.model import Broker, Bus, Cleanup, Settings, Site, Topic
 
 MESSAGE_BYTES = "message.max.bytes"
 REPLICA_FETCH_BYTES = "replica.fetch.max.bytes"
@@ -133,6 +133,11 @@ def controller_ports(site: Site) -> range:
         return range(0)
     first = site.port + CONTROLLER_PORTS_FROM
     return range(first, first + site.controllers)
+
+
+def is_remote(site: Site, broker: Broker) -> bool:
+    """Whether a broker runs on another machine, where Twinlog does not start it."""
+    return site.remote if broker.remote is None else broker.remote
 
 
 def _own_settings(topic: Topic) -> dict[str, str]:

@@ -84,6 +84,7 @@ class Broker(Part):
     rack: str | None = None
     memory: Bytes | None = None
     cpus: Share | None = None
+    remote: Annotated[bool, Field(strict=True)] | None = None
     kafka: Settings = {}
 
 
@@ -101,6 +102,7 @@ class Site(Part):
     controller_memory: Bytes = Bytes(192 * 1024 * 1024)
     cpus: Share | None = None
     jvm: tuple[str, ...] = ()
+    remote: Annotated[bool, Field(strict=True)] = False  # its nodes run elsewhere, from bundles
     kafka: Settings = {}
     bootstrap: tuple[str, ...] = ()
     client: str | None = None

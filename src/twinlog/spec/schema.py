@@ -16,6 +16,7 @@ _HOST = "Address that the brokers listen on, without a port."
 _ADVERTISE = "Name or address that clients reach the brokers by, if it is not the one they listen on."
 _DATA = "Directory for records, or several of them. By default all is under one directory of the bus."
 _CPUS = "Processors that a broker may use, as in 1.5."
+_REMOTE = "It runs on another machine, from what `twinlog bundle` wrote; not started or stopped here."
 _KAFKA = "Broker settings by Kafka's own names, as in message.max.bytes: 15MiB."
 
 DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
@@ -41,6 +42,7 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "controller_memory": "Heap of each controller.",
         "cpus": _CPUS,
         "jvm": "Further options for the JVM of every broker and controller.",
+        "remote": f"For all nodes of the site: {_REMOTE}",
         "kafka": f"{_KAFKA} They win over those of the bus.",
         "bootstrap": "For a cluster that exists already: its addresses, host:port.",
         "client": "For a cluster that exists already: a client properties file of an administrator.",
@@ -53,6 +55,7 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "rack": "Rack (or zone) that this broker stands in.",
         "memory": "Heap of this broker.",
         "cpus": _CPUS,
+        "remote": _REMOTE,
         "kafka": f"{_KAFKA} They win over those of the site.",
     },
     Topic: {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from twinlog.spec import setting_rules
-from twinlog.spec.address import WILDCARDS, address_problem, host_problem
+from twinlog.spec.address import WILDCARDS, address_problem, host_problem, is_loopback
 from twinlog.spec.document import Path
-from twinlog.spec.effective import broker_ports, controller_ports
+from twinlog.spec.effective import broker_ports, controller_ports, is_remote
 from twinlog.spec.finding import Finding, Findings, warning
 from twinlog.spec.model import Broker, Bus, Site
 from twinlog.spec.wording import nearest
@@ -85,6 +85,27 @@ def _local(site: Site, path: Path) -> Findings:
             here = (*path, "brokers", index)
             yield from _place(broker, here, site)
             yield from setting_rules.broker_settings(broker.kafka, (*here, "kafka"))
+    yield from _remote(site, path)
+
+
+def _remote(site: Site, path: Path) -> Findings:
+    """Nodes on other machines reach each other by real addresses, and their ports are known beforehand."""
+    remote = [index for index, broker in enumerate(site.broker_specs) if is_remote(site, broker)]
+    if (remote or site.remote) and is_loopback(site.advertise or site.listen):
+        what = f"brokers on other machines cannot reach the controllers at {site.advertise or site.listen}"
+        yield Finding((*path, "listen"), what, "listen: takes the address of the controllers' machine")
+    if site.remote and site.port is None:
+        yield Finding((*path, "port"), "port is missing for a site on other machines", "port: 9092")
+    ported = broker_ports(site)
+    for index in remote:
+        broker, here = site.broker_specs[index], (*path, "brokers", index)
+        host = broker.advertise or site.advertise or broker.listen or site.listen
+        if index not in ported:
+            what = "port is missing for a broker on another machine"
+            yield Finding((*here, "port"), what, "port: 9092")
+        if is_loopback(host) and broker.model_fields_set:
+            what = f"nobody on another machine can reach a broker at {host}"
+            yield Finding((*here, "listen"), what, "listen: takes the address of the broker's machine")
 
 
 def _controllers(site: Site, path: Path) -> Findings:
