@@ -69,7 +69,9 @@ class Bus:
         """The program's environment; jars and archive come from the user's own cache."""
         return program_environment(cache_directory(), **extra)
 
-    def run(self, *args: str, timeout_s: float = UP_TIMEOUT_S, **extra: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *args: str, timeout_s: float = UP_TIMEOUT_S, **extra: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run `twinlog ARGS` to its end."""
         return subprocess.run(
             self.command(*args),
@@ -83,7 +85,7 @@ class Bus:
 
     def done(self, *args: str, exit_code: int = 0, **extra: str) -> str:
         """Run `twinlog ARGS`, insist on its exit code, and return what it printed."""
-        ended = self.run(*args, **extra)
+        ended = self.run(*args, timeout_s=UP_TIMEOUT_S, **extra)
         assert ended.returncode == exit_code, f"twinlog {' '.join(args)}:\n{ended.stdout}\n{ended.stderr}"
         return ended.stdout
 

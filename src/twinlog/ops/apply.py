@@ -59,13 +59,7 @@ def settle(
     """Topics, users, rights and quotas of running sites; what is destructive is left unless `yes`."""
     taken: list[steps.Step] = []
     for name in names:
-        contents = [step for step in plan_all(home, [name], prune=prune) if not isinstance(step, _OF_NODES)]
-        refuse_impossible(contents)
-        for step in contents:
-            if isinstance(step, steps.Unknown):
-                raise SiteError(
-                    f"site {name} cannot be read: {step.why}", hint=f"twinlog status --site {name}"
-                )
+        contents = _contents(home, name, prune)
         due = [step for step in contents if yes or not step.destructive]
         for step in contents:
             if step not in due:
@@ -78,9 +72,25 @@ def settle(
                     take(step, cluster, home)
                     progress.advance(task)
                 _wait_for_rights(due, cluster)
+                # Brokers hear of a change a little after the controller has it.
+                cluster.wait_until(lambda: _still_due(home, name, prune, yes), f"settling site {name}")  # noqa: B023
             progress.end(task)
         taken += due
     return taken
+
+
+def _contents(home: Home, name: str, prune: bool) -> list[steps.Step]:
+    contents = [step for step in plan_all(home, [name], prune=prune) if not isinstance(step, _OF_NODES)]
+    refuse_impossible(contents)
+    for step in contents:
+        if isinstance(step, steps.Unknown):
+            raise SiteError(f"site {name} cannot be read: {step.why}", hint=f"twinlog status --site {name}")
+    return contents
+
+
+def _still_due(home: Home, name: str, prune: bool, yes: bool) -> str:
+    left = [step.what for step in _contents(home, name, prune) if yes or not step.destructive]
+    return left[0] if left else ""
 
 
 _OF_NODES = (steps.Start, steps.Restart)

@@ -76,9 +76,7 @@ def observe(home: Home, names: tuple[str, ...]) -> tuple[list[SiteStatus], list[
         known = _nodes_of(home, name)
         running = processes.find(node for node in known if not node.remote)
         elsewhere = any(node.remote for node in known)
-        answers, problem = (
-            _ask(home, name) if running or elsewhere or not known else (None, "no node runs")
-        )
+        answers, problem = _ask(home, name) if running or elsewhere or not known else (None, "no node runs")
         nodes += [
             _node_status(node, running.get(node.id), answers, said.get(node.name, "")) for node in known
         ]

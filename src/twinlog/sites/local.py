@@ -246,11 +246,12 @@ def destroy(home: Home, names: Sequence[str], progress: Progress) -> list[Path]:
     deleted: list[Path] = []
     for layout in layouts:
         for node in layout.local_nodes:
-            deleted += [path for path in node.data if path.exists()]
+            deleted += [path for path in node.data if not path.is_relative_to(home.directory)]
             for path in node.data:
                 shutil.rmtree(path, ignore_errors=True)
             cgroups.forget(node.directory)
         shutil.rmtree(home.directory / "sites" / layout.name, ignore_errors=True)
+        deleted.append(home.directory / "sites" / layout.name)
         elsewhere = [node.name for node in layout.nodes if node.remote]
         if elsewhere:
             progress.note(f"what runs elsewhere is to be deleted there: {', '.join(elsewhere)}")
@@ -260,5 +261,5 @@ def destroy(home: Home, names: Sequence[str], progress: Progress) -> list[Path]:
     home.state_file.write(state)
     if not state.sites:
         shutil.rmtree(home.directory)
-        deleted.append(home.directory)
+        deleted = [path for path in deleted if not path.is_relative_to(home.directory)] + [home.directory]
     return deleted
