@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from twinlog.progress import Silent
-from twinlog.sites import local, processes, storage
+from twinlog.sites import local, processes, removal, storage
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Node
 from twinlog.sites.readiness import wait_until_ready
@@ -43,7 +43,7 @@ def fresh_home(controllers: int) -> Home:
 
 def remove(home: Home) -> None:
     """End all nodes and delete the directory."""
-    local.destroy(home, ["a", "b"], Silent())
+    removal.destroy(home, ["a", "b"], Silent())
     shutil.rmtree(home.file.parent)
 
 

@@ -2,12 +2,13 @@
 
 Used by everything that keeps state, keys or configuration on disk. A write goes to a fresh file
 in the same directory, is flushed, takes the final name as one step, and the directory is flushed
-too, so that neither a killed command nor a power cut leaves half a file. A secret is readable by
-its owner only from its first byte on.
+too, so that neither a killed command nor a power cut leaves half a file; what a killed command
+left beside it, the next write removes. A secret is readable by its owner only from its first byte on.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 from pathlib import Path
@@ -35,7 +36,8 @@ def make_private_directory(path: Path) -> None:
 
 def _replace(path: Path, data: str | bytes, mode: int) -> None:
     content = data.encode() if isinstance(data, str) else data
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    _remove_abandoned(path)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -47,6 +49,24 @@ def _replace(path: Path, data: str | bytes, mode: int) -> None:
         fresh.unlink(missing_ok=True)
         raise
     _flush_directory(path.parent)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove fresh files whose writers were killed; their pids are in their names."""
+    for fresh in path.parent.glob(f".{glob.escape(path.name)}.*-*.tmp"):
+        writer = fresh.name.rpartition(".tmp")[0].rpartition(".")[2].partition("-")[0]
+        if writer.isdigit() and not _is_alive(int(writer)):
+            fresh.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # another user's, and alive
+    return True
 
 
 def _flush_directory(directory: Path) -> None:

@@ -69,12 +69,14 @@ class Problem:
 class FileProblems(UsageError):
     """The file cannot be used; carries every problem in it, in the order of lines."""
 
-    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+    def __init__(
+        self, file: str, problems: Sequence[Problem], *, hint: str = "twinlog schema --help"
+    ) -> None:
         self.file = file
         self.problems = tuple(sorted(problems))
         count = len(self.problems)
         noun = "problem" if count == 1 else "problems"
-        super().__init__(f"{count} {noun} in {file}", hint="twinlog schema --help")
+        super().__init__(f"{count} {noun} in {file}", hint=hint)
 
     def __str__(self) -> str:
         return "\n".join(problem.render(self.file) for problem in self.problems)

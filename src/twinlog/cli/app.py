@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Entry] = {
     "user": Entry("twinlog.cli.user", "List users, show or rotate a password."),
     "certs": Entry("twinlog.cli.certs", "Look at, renew, fetch, sign and exchange certificates."),
     "logs": Entry("twinlog.cli.logs", "Show the logs of all nodes, merged by time."),
+    "bundle": Entry("twinlog.cli.bundle", "Write one directory to run a node on another machine."),
     "supervise": Entry("twinlog.cli.supervise", "Restart nodes that die."),
     "down": Entry("twinlog.cli.down", "Stop the sites; nothing is deleted."),
     "destroy": Entry("twinlog.cli.destroy", "Stop the sites and delete all that they hold."),

@@ -21,7 +21,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
     With --site only that site's records go; keys and passwords stay with the bus. The file itself
     is never touched.
     """
-    from twinlog.sites import local, supervisor
+    from twinlog.sites import removal, supervisor
 
     home = home_of(ctx)
     if site is not None:
@@ -29,15 +29,20 @@ def command(ctx: frame.Context, site: str | None) -> None:
         home.must_run(site, "destroy")
     state = home.state_file.read()
     names = [name for name in home.chosen(site) if state is not None and name in state.sites]
-    if names:
+    deleted = []
+    # Without a site there may still be keys and passwords, or what a killed command left.
+    if names or (site is None and home.directory.exists()):
+        records = f"every record of {', '.join(f'site {name}' for name in names)}"
         ctx.need_yes(
-            f"this deletes every record of {', '.join(f'site {name}' for name in names)}",
+            f"this deletes {records if names else 'the keys and passwords of the bus'}",
             where=str(home.directory),
         )
         with home.state_file.locked("destroy"):
             if site is None:
                 supervisor.dismiss(home)
-            deleted = local.destroy(home, names, ctx.progress)
-    else:
-        deleted = []
-    ctx.emit(Record([Column("sites"), Column("deleted")], {"sites": names, "deleted": deleted}))
+            deleted = removal.destroy(home, names, ctx.progress)
+    reached = [name for name in home.chosen(site) if name not in home.local_sites]
+    columns = [Column("sites"), Column("deleted")]
+    if reached:
+        columns.append(Column("only_reached", "only reached, left alone"))
+    ctx.emit(Record(columns, {"sites": names, "deleted": deleted, "only_reached": reached}))

@@ -36,6 +36,8 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
         if site is None:
             supervisor.dismiss(home)
         ended = local.down(home, names, ctx.progress, timeout_s=timeout)
-    ctx.emit(
-        Record([Column("sites"), Column("stopped", "nodes stopped")], {"sites": names, "stopped": ended})
-    )
+    reached = [name for name in home.chosen(site) if name not in home.local_sites]
+    columns = [Column("sites"), Column("stopped", "nodes stopped")]
+    if reached:
+        columns.append(Column("only_reached", "only reached, left alone"))
+    ctx.emit(Record(columns, {"sites": names, "stopped": ended, "only_reached": reached}))

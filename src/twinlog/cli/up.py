@@ -37,10 +37,15 @@ def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | 
 
     home = home_of(ctx, warn=True)
     chosen = home.chosen(site)
+    if site is not None:
+        home.must_run(site, "bring up")
+    names = [name for name in chosen if name in home.local_sites]
+    for name in chosen:
+        if name not in names:
+            ctx.progress.note(f"site {name} exists already: Twinlog only reaches it")
     began = time.monotonic()
-    kafka = local.ensure_kafka(ctx.progress)
+    kafka = local.ensure_kafka(ctx.progress) if names else None
     with home.state_file.locked("up"):
-        names = [name for name in chosen if name in home.local_sites]
         started = local.up(
             home, names, ctx.progress, kafka=kafka, debug_tls=debug is not None, timeout_s=timeout
         )

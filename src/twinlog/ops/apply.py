@@ -154,7 +154,7 @@ def _(step: steps.DeleteTopic, cluster: Cluster, home: Home) -> None:
 def _(step: steps.SetPassword, cluster: Cluster, home: Home) -> None:
     given = home.bus.users[step.user].password
     users.upsert(cluster, step.user, home.passwords.password_of(step.user, given), step.mechanism)
-    state = home.state()
+    state = home.remembered()
     state.applied.setdefault(step.site, {})[step.user] = home.passwords.fingerprint(step.user, given)
     home.state_file.write(state)
 

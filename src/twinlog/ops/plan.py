@@ -2,8 +2,8 @@
 
 Called by `twinlog plan`, `apply` and `up`. On our own sites the file is the whole truth about
 settings, users and rights, and what it does not have goes; topics that it does not have are only
-named, because records hang on them, and go with `--prune`. On clusters that exist already nothing
-is ever taken away: other people use them.
+named, because records hang on them, and go with `--prune`. On clusters that exist already only what
+the file itself may have given is ever taken away: other people use them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from twinlog.ops import steps
-from twinlog.ops.rights import principal, rights
+from twinlog.ops.rights import rights
 from twinlog.ops.world import World
 from twinlog.spec.effective import topic_settings
 from twinlog.spec.model import Auth, Bus, Role, Topic
@@ -79,7 +79,7 @@ def _contents(
     yield from _topics(bus, world, ours, prune)
     yield from _passwords(bus, world, ours, fingerprints)
     yield from _rights(bus, role, world, ours)
-    yield from _quotas(bus, world)
+    yield from _quotas(bus, world, ours)
 
 
 def _cluster_settings(world: World) -> Iterator[steps.Step]:
@@ -157,6 +157,9 @@ def _passwords(bus: Bus, world: World, ours: bool, fingerprints: Mapping[str, st
     for user, mechanism in sorted(wanted):
         if (user, mechanism) not in present:
             yield steps.SetPassword(world.site, user, mechanism, "it has none there")
+        elif not ours and user not in world.applied:
+            why = "it has one there that Twinlog did not set"
+            yield steps.SetPassword(world.site, user, mechanism, why, is_foreign=True)
         elif world.applied.get(user) != fingerprints.get(user):
             yield steps.SetPassword(world.site, user, mechanism, "it was changed")
     if ours:
@@ -170,15 +173,16 @@ def _rights(bus: Bus, role: Role, world: World, ours: bool) -> Iterator[steps.St
         return
     wanted = rights(bus, role)
     missing, extra = wanted - world.rules, world.rules - wanted
+    if not ours:
+        # What no role of the site would give, somebody else gave.
+        extra &= rights(bus, Role.ACTIVE) | rights(bus, Role.STANDBY)
     for who in sorted({rule.principal for rule in missing}):
         yield steps.Grant(world.site, who, frozenset(rule for rule in missing if rule.principal == who))
-    declared = {principal(name) for name in bus.users}
     for who in sorted({rule.principal for rule in extra}):
-        if ours or who in declared:
-            yield steps.Revoke(world.site, who, frozenset(rule for rule in extra if rule.principal == who))
+        yield steps.Revoke(world.site, who, frozenset(rule for rule in extra if rule.principal == who))
 
 
-def _quotas(bus: Bus, world: World) -> Iterator[steps.Step]:
+def _quotas(bus: Bus, world: World, ours: bool) -> Iterator[steps.Step]:
     if world.quotas is None:
         return
     for name, user in bus.users.items():
@@ -190,9 +194,9 @@ def _quotas(bus: Bus, world: World) -> Iterator[steps.Step]:
         wanted = {limit: float(value) for limit, value in limits.items() if value is not None}
         present = world.quotas.get(name, {})
         values = {limit: value for limit, value in wanted.items() if present.get(limit) != value}
-        unset = tuple(sorted(set(present) - set(wanted)))
+        unset = tuple(sorted(set(present) - set(wanted))) if ours else ()
         if values or unset:
             yield steps.SetQuota(world.site, name, values, unset)
-    for name in sorted(set(world.quotas) - set(bus.users)):
-        if not bus.sites[world.site].exists_already:
+    if ours:
+        for name in sorted(set(world.quotas) - set(bus.users)):
             yield steps.SetQuota(world.site, name, {}, tuple(sorted(world.quotas[name])))

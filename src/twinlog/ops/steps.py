@@ -195,6 +195,11 @@ class SetPassword(Step):
     user: str
     mechanism: Mechanism
     why: str
+    is_foreign: bool = False  # somebody else gave it the one that it has, and may log in with it
+
+    @property
+    def destructive(self) -> bool:
+        return self.is_foreign
 
     @property
     def kind(self) -> str:

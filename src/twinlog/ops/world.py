@@ -133,7 +133,7 @@ def _read(cluster: Cluster, site: str, nodes: tuple[NodeWorld, ...], applied: Ma
             )
             for topic in found
         },
-        settings=_cluster_settings(cluster),
+        settings=_offered(lambda: _cluster_settings(cluster)) or {},
         rules=_offered(lambda: acls.describe(cluster)),
         credentials=_offered(lambda: users.describe(cluster)),
         quotas=_offered(lambda: _user_quotas(cluster)),

@@ -16,13 +16,18 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from twinlog.errors import PrerequisiteError
 from twinlog.progress import Progress
 from twinlog.sites.java import Java
+from twinlog.sites.processes import MAIN_CLASS
 
 END_TIMEOUT_S = 120
+SCRATCH = "training-"
 NAME = "writing the class-data archive (once on this machine)"
 
 Training = Callable[[Path, Sequence[str]], "subprocess.Popen[bytes]"]
@@ -49,14 +54,27 @@ def ensure_archive(
     with (archive.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
+            _clear_abandoned(archive.parent)
             progress.begin(NAME)
             _make(archive, train)
             progress.end(NAME)
     return archive
 
 
+def _clear_abandoned(directory: Path) -> None:
+    """End and delete what a killed training run left; whoever has the lock knows that none goes on."""
+    for scratch in directory.glob(f"{SCRATCH}*"):
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                main_class, *settings = process.cmdline()[-2:] or [""]
+                if main_class == MAIN_CLASS and settings[0].startswith(f"{scratch}/"):
+                    process.kill()
+                    process.wait(END_TIMEOUT_S)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
 def _make(archive: Path, train: Training) -> None:
-    scratch = Path(tempfile.mkdtemp(prefix="training-", dir=archive.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=archive.parent))
     making = scratch / "making.jsa"
     node: subprocess.Popen[bytes] | None = None
     try:

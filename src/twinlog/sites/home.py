@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from twinlog.errors import SiteError, UsageError
+from twinlog.errors import Problem, SiteError, UsageError
 from twinlog.sites import layout as layouts
 from twinlog.sites.certificates import Kind, Realm
 from twinlog.sites.layout import Listener, Node, SiteLayout, allocate, lay_out
@@ -21,7 +21,7 @@ from twinlog.sites.pki import Issued, Pki
 from twinlog.sites.prerequisites import free_ports
 from twinlog.sites.properties import TlsFiles
 from twinlog.sites.state import DIRECTORY, BusState, StateFile
-from twinlog.spec.model import Auth, Bus, Role
+from twinlog.spec.model import Auth, Bus, Role, User
 from twinlog.wire.access import Access, Mechanism, Protocol
 from twinlog.wire.clientfiles.read import ClientSettings, read_client_file
 
@@ -31,9 +31,16 @@ MECHANISMS = {Auth.SCRAM: Mechanism.SCRAM_SHA_512, Auth.SCRAM_256: Mechanism.SCR
 class Home:
     """The directory of one bus and what the file says about it."""
 
-    def __init__(self, bus: Bus, file: Path, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        file: Path,
+        environment: Mapping[str, str] = os.environ,
+        warn: Callable[[Problem, str], None] = lambda problem, file: None,
+    ) -> None:
         self.bus = bus
         self.file = file.absolute()
+        self._warn = warn
         self.directory = self.file.parent / DIRECTORY
         self.state_file = StateFile(self.directory)
         self.pki = Pki(self.directory / "pki", bus.bus, bus.certificates)
@@ -41,13 +48,7 @@ class Home:
 
     def allocate(self) -> BusState:
         """Decide what every declared node keeps for life, and write it down before it is used."""
-        state = self.state_file.read() or BusState(bus=self.bus.bus, active=self.bus.active_site)
-        if state.bus != self.bus.bus:
-            raise UsageError(
-                f"this directory belongs to bus '{state.bus}' and the file declares '{self.bus.bus}'",
-                where=str(self.directory),
-                hint="give the bus its old name back, or move the file to a directory of its own",
-            )
+        state = self.remembered()
         nodes = [node for site in state.sites.values() for node in site.nodes.values()]
         taken = {port for node in nodes for port in node.ports.values()}
 
@@ -58,6 +59,17 @@ class Home:
 
         allocate(self.bus, state, self.directory, pick)
         self.state_file.write(state)
+        return state
+
+    def remembered(self) -> BusState:
+        """What is remembered, or what a new bus begins with."""
+        state = self.state_file.read() or BusState(bus=self.bus.bus, active=self.bus.active_site)
+        if state.bus != self.bus.bus:
+            raise UsageError(
+                f"this directory belongs to bus '{state.bus}' and the file declares '{self.bus.bus}'",
+                where=str(self.directory),
+                hint="give the bus its old name back, or move the file to a directory of its own",
+            )
         return state
 
     def state(self) -> BusState:
@@ -132,10 +144,14 @@ class Home:
 
     @functools.cache  # noqa: B019  a Home lives as long as its command
     def client_file(self, site: str) -> ClientSettings:
-        """The client file of a site that exists already."""
+        """The client file of a site that exists already, read once; what is unsafe in it is warned about."""
         named = self.bus.sites[site].client
         assert named is not None, "the loader lets no such site through"
-        return read_client_file(self.file.parent / named)
+        path = self.file.parent / named
+        found = read_client_file(path)
+        for problem in found.warnings:
+            self._warn(problem, str(path))
+        return found
 
     def admin_access(self, site: str) -> Access:
         """How Twinlog itself reaches a site."""
@@ -145,18 +161,21 @@ class Home:
         certificate = self.pki.issue(Kind.LINK, "admin")
         return self._mtls(self.layout(site).bootstrap(Listener.LINK), Realm.LINK, certificate)
 
-    def user_access(self, user: str, site: str) -> Access:
-        """How a user of the file reaches a site."""
+    def declared_user(self, user: str) -> User:
+        """A user of the file."""
         declared = self.bus.users.get(user)
         if declared is None:
             known = ", ".join(self.bus.users) or "none"
             raise UsageError(
                 f"the file has no user '{user}'", where=str(self.file), hint=f"its users are {known}"
             )
+        return declared
+
+    def user_access(self, user: str, site: str) -> Access:
+        """How a user of the file reaches a site."""
+        declared = self.declared_user(user)
         if self.bus.sites[site].exists_already:
-            base = replace(self.client_file(site).access, bootstrap=self.bus.sites[site].bootstrap)
-            password = self.passwords.password_of(user, declared.password)
-            return replace(base, cert_pem="", key_pem="", username=user, password=password)
+            return self._existing_user(user, declared, site)
         layout = self.layout(site)
         if declared.auth is Auth.MTLS:
             certificate = self.pki.issue(Kind.USER, user)
@@ -165,6 +184,30 @@ class Home:
             bootstrap=layout.bootstrap(Listener.CLIENT),
             protocol=Protocol.SASL_SSL,
             ca_pem=self.pki.trust_pem(Realm.CLIENTS),
+            mechanism=MECHANISMS[declared.auth],
+            username=user,
+            password=self.passwords.password_of(user, declared.password),
+        )
+
+    def _existing_user(self, user: str, declared: User, site: str) -> Access:
+        base = self.client_file(site).access
+        if declared.auth is Auth.MTLS:
+            raise UsageError(
+                f"site {site} exists already and does not know the certificate of user '{user}'",
+                where=str(self.file),
+                hint="is there an authority that it trusts, to sign a certificate for this user?",
+            )
+        if base.mechanism is None:
+            raise UsageError(
+                f"no listener for passwords is known at site {site}: its client file has no sasl.mechanism",
+                where=str(self.file.parent / (self.bus.sites[site].client or "")),
+                hint="is there one, and an administrator with a password?",
+            )
+        return replace(
+            base,
+            bootstrap=self.bus.sites[site].bootstrap,
+            cert_pem="",
+            key_pem="",
             mechanism=MECHANISMS[declared.auth],
             username=user,
             password=self.passwords.password_of(user, declared.password),

@@ -1,4 +1,4 @@
-"""Brings up, takes down and removes the sites that Twinlog runs.
+"""Brings up and takes down the sites that Twinlog runs.
 
 `up` is a list of steps, each of which looks first whether it is done already, so that a command
 killed at any moment is simply run again. What a failed or interrupted `up` started, it ends; what
@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +83,10 @@ def up(
     timeout_s: float = READY_TIMEOUT_S,
 ) -> list[Node]:
     """Have these sites running and ready; returns the nodes that were started."""
+    if not names:
+        return []
     kafka = kafka or ensure_kafka(progress)
+    _refuse_half_deleted(home, names)
     home.allocate()
     home.pki.ensure()
     layouts = [home.layout(name) for name in names]
@@ -94,21 +98,38 @@ def up(
         for node in layout.local_nodes:
             if node.id not in running:
                 configure(home, layout, node, kafka, debug_tls=debug_tls)
-    started: list[psutil.Process] = []
     try:
+        for layout in layouts:
+            for node in layout.local_nodes:
+                holds.release(node)  # also of one that runs: a `down` was killed before it stopped it
         for node in starting:
-            holds.release(node)
             process, remark = processes.start(node, kafka.java)
-            started.append(process)
             running[node.id] = process
             if remark:
                 progress.note(f"{node.name}: {remark}")
         _wait_all(home, layouts, running, progress, timeout_s)
     except BaseException:
-        processes.end(started, signal.SIGKILL)
-        processes.wait(started, KILL_TIMEOUT_S)
+        for node in starting:
+            holds.hold(node, "the last `up` did not finish")
+        # Looked for, not remembered: an interrupt may come between a start and its being noted.
+        left = list(processes.find(starting).values())
+        processes.end(left, signal.SIGKILL)
+        processes.wait(left, KILL_TIMEOUT_S)
         raise
     return starting
+
+
+def _refuse_half_deleted(home: Home, names: Sequence[str]) -> None:
+    """What a killed `destroy` left is deleted to the end before anything new takes its place."""
+    state = home.state_file.read()
+    half = [name for name in names if state is not None and name in state.destroying]
+    if state is not None and half:
+        whole = set(state.sites) <= set(state.destroying)
+        raise SiteError(
+            f"site {half[0]} was being deleted when `twinlog destroy` ended",
+            where=str(home.directory),
+            hint="twinlog destroy --yes" if whole else f"twinlog destroy --site {half[0]} --yes",
+        )
 
 
 def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: Progress) -> None:
@@ -119,28 +140,33 @@ def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: P
         for layout in layouts
         if any(not storage.is_formatted(node, layout.cluster_id) for node in layout.local_nodes)
     ]
-    if not new:
-        return
-    name = "formatting " + ", ".join(f"site {layout.name}" for layout in new)
-    progress.begin(name)
-    with ThreadPoolExecutor(len(new)) as pool:
-        for done in [
-            pool.submit(
-                storage.format_site,
-                layout,
-                layout.local_nodes,
-                kafka.command(),
-                home.directory / "sites" / layout.name / "formatting",
-            )
-            for layout in new
-        ]:
-            done.result()
+    if new:
+        name = "formatting " + ", ".join(f"site {layout.name}" for layout in new)
+        progress.begin(name)
+        with ThreadPoolExecutor(len(new)) as pool:
+            for done in [
+                pool.submit(
+                    storage.format_site,
+                    layout,
+                    layout.local_nodes,
+                    kafka.command(),
+                    _scratch(home, layout),
+                )
+                for layout in new
+            ]:
+                done.result()
+        progress.end(name)
+    # Also after a format whose command was killed before it came to this.
     state = home.state()
-    for layout in new:
+    for layout in layouts:
+        shutil.rmtree(_scratch(home, layout), ignore_errors=True)
         for node in layout.local_nodes:
             state.sites[layout.name].nodes[node.id].formatted = True
     home.state_file.write(state)
-    progress.end(name)
+
+
+def _scratch(home: Home, layout: SiteLayout) -> Path:
+    return home.directory / "sites" / layout.name / "formatting"
 
 
 def _refuse_lost_disks(home: Home, layout: SiteLayout) -> None:
@@ -184,16 +210,25 @@ def _wait_all(
     timeout_s: float,
 ) -> None:
     accesses = {layout.name: home.admin_access(layout.name) for layout in layouts}
+    given_up = threading.Event()
+
+    def pause(seconds: float) -> None:
+        if given_up.wait(seconds):
+            raise SiteError("not waited for any longer")
 
     def wait(layout: SiteLayout) -> None:
         name = f"site {layout.name}: waiting for {len(layout.brokers)} brokers"
         progress.begin(name)
-        wait_until_ready(layout, accesses[layout.name], running, timeout_s)
+        wait_until_ready(layout, accesses[layout.name], running, timeout_s, pause)
         progress.end(name, "ready")
 
     with ThreadPoolExecutor(len(layouts)) as pool:
-        for future in [pool.submit(wait, layout) for layout in layouts]:
-            future.result()
+        try:
+            for future in as_completed([pool.submit(wait, layout) for layout in layouts]):
+                future.result()
+        except BaseException:
+            given_up.set()  # else an interrupt, or one site's failure, would wait for the other site
+            raise
 
 
 def down(home: Home, names: Sequence[str], progress: Progress, *, timeout_s: float = STOP_TIMEOUT_S) -> int:
@@ -230,36 +265,3 @@ def stop(nodes: Sequence[Node], progress: Progress, *, timeout_s: float = STOP_T
         cgroups.forget(node.directory)
     progress.end(name)
     return len(running)
-
-
-def destroy(home: Home, names: Sequence[str], progress: Progress) -> list[Path]:
-    """End these sites and delete all that they had; returns what was deleted."""
-    state = home.state()
-    present = [name for name in names if name in state.sites]
-    # Written first, so that a destroy that was killed is not taken for a site that lost its disks.
-    state.destroying = sorted({*state.destroying, *present})
-    home.state_file.write(state)
-    layouts = [home.layout(name) for name in present]
-    here = [node for layout in layouts for node in layout.local_nodes]
-    processes.end(list(processes.find(here).values()), signal.SIGKILL)
-    processes.wait(list(processes.find(here).values()), KILL_TIMEOUT_S)
-    deleted: list[Path] = []
-    for layout in layouts:
-        for node in layout.local_nodes:
-            deleted += [path for path in node.data if not path.is_relative_to(home.directory)]
-            for path in node.data:
-                shutil.rmtree(path, ignore_errors=True)
-            cgroups.forget(node.directory)
-        shutil.rmtree(home.directory / "sites" / layout.name, ignore_errors=True)
-        deleted.append(home.directory / "sites" / layout.name)
-        elsewhere = [node.name for node in layout.nodes if node.remote]
-        if elsewhere:
-            progress.note(f"what runs elsewhere is to be deleted there: {', '.join(elsewhere)}")
-        progress.note(f"site {layout.name} is gone")
-    state.sites = {name: site for name, site in state.sites.items() if name not in present}
-    state.destroying = []
-    home.state_file.write(state)
-    if not state.sites:
-        shutil.rmtree(home.directory)
-        deleted = [path for path in deleted if not path.is_relative_to(home.directory)] + [home.directory]
-    return deleted

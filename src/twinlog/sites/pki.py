@@ -107,7 +107,9 @@ class Pki:
         paths = self.paths(kind, name)
         make_private_directory(paths.store.parent)
         with _alone(self._directory):  # two commands may want the same certificate at once
-            why = _why_new(paths.store, wanted, authority, self._now()) or ("it was asked for" if anew else "")
+            why = _why_new(paths.store, wanted, authority, self._now()) or (
+                "it was asked for" if anew else ""
+            )
             if why:
                 key = made.new_key()
                 leaf = made.make_leaf(wanted, key.public_key(), authority, self._now())
@@ -153,7 +155,10 @@ class Pki:
         """Make the next authority and trust it; the present one goes on signing."""
         phase = self.phase(realm)
         if phase is Phase.SWITCHED:
-            raise UsageError(f"the exchange of the {realm} authority is not finished", hint="finish it first")
+            raise UsageError(
+                f"the exchange of the {realm} authority is not finished",
+                hint=f"twinlog certs rotate-ca {realm} --finish",
+            )
         if phase is Phase.STEADY:
             signing = self._generations(realm).signing
             self._make_generation(realm, signing + 1)
@@ -164,7 +169,10 @@ class Pki:
         """Let the next authority sign; `issue` then makes every certificate anew."""
         phase = self.phase(realm)
         if phase is Phase.STEADY:
-            raise UsageError(f"no exchange of the {realm} authority has begun", hint="begin it first")
+            raise UsageError(
+                f"no exchange of the {realm} authority has begun",
+                hint=f"twinlog certs rotate-ca {realm} --begin",
+            )
         if phase is Phase.BEGUN:
             trusted = self._generations(realm).trusted
             self._write_generations(realm, _Generations(max(trusted), trusted))
@@ -173,7 +181,10 @@ class Pki:
     def finish_rotation(self, realm: Realm) -> None:
         """Trust the new authority only, and delete the key of the old one."""
         if self.phase(realm) is Phase.BEGUN:
-            raise UsageError(f"the new {realm} authority does not sign yet", hint="switch to it first")
+            raise UsageError(
+                f"the new {realm} authority does not sign yet",
+                hint=f"twinlog certs rotate-ca {realm} --switch",
+            )
         signing = self._generations(realm).signing
         self._write_generations(realm, _Generations(signing, (signing,)))
         self._write_trust(realm)

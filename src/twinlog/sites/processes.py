@@ -21,6 +21,7 @@ from twinlog.sites.java import Java
 from twinlog.sites.layout import Node
 
 ARGUMENT_FILE = "jvm.args"
+MAIN_CLASS = "kafka.Kafka"
 CONSOLE_LOG = "console.log"
 
 
@@ -36,7 +37,8 @@ def find(nodes: Iterable[Node]) -> dict[int, psutil.Process]:
     for process in psutil.process_iter():
         try:
             arguments = process.cmdline()
-            if len(arguments) > 1 and arguments[1] in wanted and process.status() != psutil.STATUS_ZOMBIE:
+            # The whole shape, so that an editor or a pager of that file is not taken for the node.
+            if arguments[2:3] == [MAIN_CLASS] and arguments[1] in wanted and is_running(process):
                 found[wanted[arguments[1]]] = process
         except psutil.Error:
             continue
@@ -50,7 +52,7 @@ def start(node: Node, java: Java) -> tuple[psutil.Process, str]:
     command: Sequence[str] = [
         str(java.binary),
         marker(node),
-        "kafka.Kafka",
+        MAIN_CLASS,
         str(node.directory / "server.properties"),
     ]
     with (log / CONSOLE_LOG).open("ab") as output:

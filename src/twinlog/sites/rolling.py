@@ -49,8 +49,8 @@ def _restart(home: Home, site: str, node: Node, kafka: local.Kafka, progress: Pr
     holds.hold(node, "a rolling restart")
     local.stop([node], progress)
     local.configure(home, layout, node, kafka)
+    holds.release(node)  # before the start: killed in between, the node may be started by anybody
     processes.start(node, kafka.java)
-    holds.release(node)
     running = processes.find(layout.local_nodes)
     wait_until_ready(layout, home.admin_access(site), running, local.READY_TIMEOUT_S)
 

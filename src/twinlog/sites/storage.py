@@ -107,7 +107,7 @@ def read_meta(directory: Path) -> dict[str, str]:
 
 
 def format_site(site: SiteLayout, nodes: Sequence[Node], java: Sequence[str], scratch: Path) -> None:
-    """Give the nodes that have none their first data directories."""
+    """Give the nodes that have none their first data directories; `scratch` is left to the caller."""
     new = [node for node in nodes if not is_formatted(node, site.cluster_id)]
     if not new:
         return
@@ -119,7 +119,6 @@ def format_site(site: SiteLayout, nodes: Sequence[Node], java: Sequence[str], sc
         for position, target in enumerate(node.data):
             if not read_meta(target):
                 _lay_out(node, site.cluster_id, position, template, checkpoint, target)
-    shutil.rmtree(scratch)
 
 
 def _run_storage_tool(site: SiteLayout, java: Sequence[str], scratch: Path) -> Path:
@@ -153,6 +152,11 @@ def _run_storage_tool(site: SiteLayout, java: Sequence[str], scratch: Path) -> P
     return data
 
 
+def making_of(target: Path) -> Path:
+    """Where a data directory is made before it takes its name."""
+    return target.with_name(target.name + ".formatting")
+
+
 def _lay_out(
     node: Node, cluster_id: str, position: int, template: Path, checkpoint: bytes, target: Path
 ) -> None:
@@ -162,7 +166,7 @@ def _lay_out(
             where=str(target),
             hint=f"is it the right one? If so, empty it yourself: ls {target}",
         )
-    making = target.with_name(target.name + ".formatting")
+    making = making_of(target)
     try:
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)

@@ -8,6 +8,7 @@ a crash loop and left alone until somebody brings it up. `decide` is pure; the l
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +36,7 @@ BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_S = 300.0  # a node that ran this long starts again with the first back-off
 REPORT = "supervisor.json"
 LOG = "supervisor.log"
+LOCK = "supervisor.lock"
 LAUNCH_TIMEOUT_S = 10.0
 
 
@@ -116,12 +119,13 @@ class Supervisor:
 
     def run(self, stop: threading.Event) -> None:
         """Turn after turn until told to stop; a failed turn is logged and followed by the next."""
-        while not stop.is_set():
-            try:
-                self.run_once()
-            except TwinlogError as error:
-                self._say("supervisor", str(error))
-            stop.wait(TURN_S)
+        with _alone(self.home):
+            while not stop.is_set() and self.home.directory.exists():
+                try:
+                    self.run_once()
+                except (TwinlogError, OSError) as error:
+                    self._say("supervisor", str(error))
+                stop.wait(TURN_S)
 
     def _nodes(self) -> list[Node]:
         state = self.home.state()
@@ -163,16 +167,35 @@ class Supervisor:
             self.log(f"{datetime.now(UTC).isoformat(timespec='seconds')} {who}: {what}")
 
 
-def find_supervisor(home: Home) -> psutil.Process | None:
-    """The supervisor of this bus, if one runs."""
-    wanted = _command(home)[1:]
-    for process in psutil.process_iter():
+@contextmanager
+def _alone(home: Home) -> Iterator[None]:
+    """Be the supervisor of this bus, or be told who is."""
+    with (home.directory / LOCK).open("a+") as file:
         try:
-            if process.cmdline()[1:] == wanted and process.status() != psutil.STATUS_ZOMBIE:
-                return process
-        except psutil.Error:
-            continue
-    return None
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                "a supervisor watches this bus already", where=str(home.directory), hint="twinlog status"
+            ) from None
+        file.truncate(0)
+        # A pid alone may come to be a stranger's; with the start time it is one process for ever.
+        file.write(f"{os.getpid()} {psutil.Process().create_time()}")
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def find_supervisor(home: Home) -> psutil.Process | None:
+    """The supervisor of this bus, if one runs, however it was started."""
+    try:
+        number, started = (home.directory / LOCK).read_text().split()
+        process = psutil.Process(int(number))
+        same = process.create_time() == float(started) and processes.is_running(process)
+    except (FileNotFoundError, ValueError, psutil.Error):
+        return None
+    return process if same else None
 
 
 def _command(home: Home) -> list[str]:
@@ -212,7 +235,8 @@ def dismiss(home: Home) -> None:
     process = find_supervisor(home)
     if process is not None:
         processes.end([process], signal.SIGTERM)
-        processes.wait([process], LAUNCH_TIMEOUT_S)
+        if processes.wait([process], LAUNCH_TIMEOUT_S):
+            raise SiteError(f"the supervisor (pid {process.pid}) does not end", hint=f"ps -fp {process.pid}")
     (home.directory / REPORT).unlink(missing_ok=True)
 
 

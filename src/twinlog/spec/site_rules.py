@@ -100,7 +100,7 @@ def _remote(site: Site, path: Path) -> Findings:
     for index in remote:
         broker, here = site.broker_specs[index], (*path, "brokers", index)
         host = broker.advertise or site.advertise or broker.listen or site.listen
-        if index not in ported:
+        if index not in ported and not site.remote:
             what = "port is missing for a broker on another machine"
             yield Finding((*here, "port"), what, "port: 9092")
         if is_loopback(host) and broker.model_fields_set:

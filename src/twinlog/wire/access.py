@@ -43,6 +43,7 @@ class Access:
     password: str = field(default="", repr=False)
     verify_peer: bool = True  # False only for clusters that exist already, with a warning
     verify_hostname: bool = True
+    verify_time: bool = True  # False only to renew certificates of our own nodes that have ended
 
     def librdkafka(self) -> dict[str, str | int | bool]:
         """The access as settings of librdkafka (confluent-kafka), keys inline as PEM."""

@@ -20,6 +20,8 @@ from twinlog.errors import UsageError
 from twinlog.wire.access import Access, Protocol
 from twinlog.wire.addresses import HostPort
 
+_NO_CHECK_TIME = ssl.VerifyFlags(0x200000)  # X509_V_FLAG_NO_CHECK_TIME; Python has no name for it
+
 
 def uses_tls(access: Access) -> bool:
     """True if the access is for a listener with TLS."""
@@ -34,6 +36,8 @@ def context_for(access: Access) -> ssl.SSLContext:
     context.verify_mode = ssl.CERT_REQUIRED if access.verify_peer else ssl.CERT_NONE
     # A CA that is itself signed by another one is trusted as it stands, as Java does.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if not access.verify_time:
+        context.verify_flags |= _NO_CHECK_TIME
     try:
         if access.ca_pem:
             context.load_verify_locations(cadata=access.ca_pem)

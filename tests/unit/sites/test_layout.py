@@ -77,6 +77,15 @@ def test_data_directories_are_relative_to_the_file_and_named_after_the_broker() 
     assert len(layout.brokers[0].directory_ids) == 2
 
 
+def test_nodes_elsewhere_are_laid_out_but_are_not_local() -> None:
+    brokers = (Broker(listen="192.0.2.1"), Broker(listen="192.0.2.2", remote=True, port=9092))
+    layout = laid_out(bus(Site(brokers=brokers, listen="192.0.2.1")))["a"]
+    assert [node.id for node in layout.nodes] == [901, 1, 2]
+    assert [node.id for node in layout.local_nodes] == [901, 1]
+    elsewhere = laid_out(bus(Site(brokers=brokers, listen="192.0.2.1", port=9092, remote=True)))["a"]
+    assert elsewhere.local_nodes == ()
+
+
 def test_unknown_node_is_named_with_the_known_ones() -> None:
     layout = laid_out(bus(Site(brokers=1)))["a"]
     with pytest.raises(SiteError) as caught:

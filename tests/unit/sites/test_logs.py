@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.sites.layout import Kind, Node
-from twinlog.sites.logs import follow, history, parse
+from twinlog.sites.logs import Entry, follow, history, in_order, parse
 
 
 def node(directory: Path, number: int) -> Node:
@@ -99,3 +99,14 @@ def test_follow_shows_what_is_added_and_survives_a_roll(tmp_path: Path) -> None:
 @given(st.lists(st.text(alphabet=st.characters(blacklist_categories=["Cs"]), max_size=30), max_size=20))
 def test_any_lines_are_read_without_an_error(lines: list[str]) -> None:
     list(parse("a/broker-1", lines))
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=200))
+def test_entries_a_little_out_of_place_are_put_in_order(jitter: list[int]) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    entries = [
+        Entry(start + timedelta(seconds=number * 10, milliseconds=late), "a/broker-1", "INFO", str(number))
+        for number, late in enumerate(jitter)
+    ]
+    shuffled = [entry for pair in zip(entries[1::2], entries[::2], strict=False) for entry in pair]
+    assert list(in_order(shuffled, window=4)) == sorted(shuffled)

@@ -107,6 +107,27 @@ def test_same_port_on_machines_of_their_own_is_fine() -> None:
     assert found({"brokers": brokers}) == []
 
 
+def test_site_on_several_machines_is_fine() -> None:
+    brokers = [{"listen": f"192.0.2.{number}"} for number in (1, 2, 3)]
+    assert found({"remote": True, "listen": "192.0.2.1", "port": 9092, "brokers": brokers}) == []
+    one_elsewhere = [{}, {}, {"listen": "192.0.2.2", "port": 9092, "remote": True}]
+    assert found({"listen": "192.0.2.1", "brokers": one_elsewhere}) == []
+
+
+def test_site_elsewhere_needs_an_address_and_ports() -> None:
+    assert found({"remote": True}) == [
+        ("error", "sites.a.listen"),
+        ("error", "sites.a.port"),
+    ]
+
+
+def test_broker_elsewhere_needs_an_address_and_a_port() -> None:
+    assert found({"listen": "192.0.2.1", "brokers": [{}, {}, {"listen": "::1", "remote": True}]}) == [
+        ("error", "sites.a.brokers.2.port"),
+        ("error", "sites.a.brokers.2.listen"),
+    ]
+
+
 def test_port_beyond_the_last_one_is_refused() -> None:
     assert ("error", "sites.a.port") in found({"port": 65530})
 

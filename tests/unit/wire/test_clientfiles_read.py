@@ -37,6 +37,7 @@ def read(folder: Path, text: str) -> ClientSettings:
 def problems(folder: Path, text: str) -> str:
     with pytest.raises(FileProblems) as caught:
         read(folder, text)
+    assert "schema" not in caught.value.hint  # which is about twinlog.yaml
     return str(caught.value).replace(f"{folder}/", "")
 
 

@@ -57,7 +57,8 @@ def read_client_file(path: Path) -> ClientSettings:
     reader = _Reader(path, entries, problems)
     access = reader.access()
     if any(problem.severity == "error" for problem in reader.problems):
-        raise FileProblems(str(path), reader.problems)
+        hint = "do Kafka's own clients take this file, with --command-config?"
+        raise FileProblems(str(path), reader.problems, hint=hint)
     return ClientSettings(access, reader.unused(), tuple(reader.problems))
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from twinlog.errors import UsageError
 from twinlog.wire import stores
-from twinlog.wire.access import Access, Protocol
+from twinlog.wire.access import Access, Mechanism, Protocol
 from twinlog.wire.clientfiles import jaas, snippets
 from twinlog.wire.clientfiles.files import ClientFile, ClientFiles
 from twinlog.wire.clientfiles.properties import format_entry
@@ -27,6 +27,7 @@ from twinlog.wire.stores import StoreType
 
 _KCAT_LINE_BYTES = 510  # kcat reads lines into 512 bytes
 _STORE_PASSWORD_LENGTH = 24
+_SCRAM = (Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
 _KEEP = "It lets its holder in: keep it to yourself."
 
 
@@ -105,7 +106,7 @@ def _librdkafka(client: Client) -> ClientFiles:
 
 def _kcat(client: Client) -> ClientFiles:
     name = f"{client.name}.kcat.conf"
-    title = f"User {client.name}, for kcat -F {name}. {_KEEP}"
+    title = f"User {client.name}, for kcat -F {name}{_kcat_since(client)}. {_KEEP}"
     settings, beside = _librdkafka_settings(client)
     # kcat is often built with a librdkafka before 2.10, which refuses settings that it does not know.
     tuned = librdkafka_tuning(client.tuning, can_rebootstrap=False)
@@ -266,6 +267,12 @@ def _refuse_placeholders(settings: Iterable[Tuned], form: Format) -> None:
 
 def _since(client: Client) -> str:
     return " since 2.7 (older ones: --store pkcs12)" if client.store is StoreType.PEM else ""
+
+
+def _kcat_since(client: Client) -> str:
+    # Before 2.6.1 the client's nonce stands twice in the last message of SCRAM, which Kafka 4 refuses
+    # as wrong credentials. Debian 12 has 2.0.2.
+    return " on librdkafka since 2.6.1 (kcat -V says which)" if client.access.mechanism in _SCRAM else ""
 
 
 def _plain(key: str, value: str) -> Tuned:

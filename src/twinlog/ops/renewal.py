@@ -1,0 +1,142 @@
+"""Makes certificates anew and has running nodes take them, without a restart.
+
+Called by `twinlog certs renew` and by every phase of `rotation`. What is due is decided by the files
+alone, so a killed run is simply repeated: a certificate is due when it ends soon, says the wrong
+thing, or is older than the trust file beside it. The last is how a change of trust is seen to have
+arrived: Kafka reads key and trust of a listener in one go, so a node that shows a certificate made
+after the trust file was written trusts what stands in that file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from twinlog.errors import SiteError
+from twinlog.progress import Progress
+from twinlog.sites import processes, served
+from twinlog.sites.certificates import Kind
+from twinlog.sites.home import Home
+from twinlog.sites.layout import Listener, SiteLayout
+from twinlog.sites.pki import Issued
+from twinlog.sites.served import Served
+from twinlog.spec.model import Auth
+from twinlog.wire import reload
+from twinlog.wire.cluster import Cluster
+from twinlog.wire.deadlines import Deadline
+
+TAKEN_TIMEOUT_S = 30.0  # a node takes its files within a second of being asked
+LOOK_AGAIN_S = 0.2
+ADMIN = "admin"
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """What a renewal did."""
+
+    made: tuple[Issued, ...]  # certificates made anew, each with the reason
+    reloaded: tuple[str, ...]  # nodes that took new ones
+    waiting: tuple[Served, ...]  # listeners of nodes elsewhere that still show an old one
+
+
+def brought_up(home: Home, names: Sequence[str]) -> list[str]:
+    """Those of these sites whose nodes have certificates of ours."""
+    state = home.state()
+    return [name for name in names if name in home.local_sites and name in state.sites]
+
+
+def renew(home: Home, names: Sequence[str], progress: Progress, *, force: bool = False) -> Renewed:
+    """Make anew what is due (or all) at these sites and have it served by the nodes that run."""
+    home.pki.ensure()  # a trust file that a killed command did not write yet
+    layouts = [home.layout(name) for name in brought_up(home, names)]
+    issued = [issue for layout in layouts for issue in issue_nodes(home, layout, force=force)]
+    issued += issue_clients(home, force=force)
+    reloaded: list[str] = []
+    waiting: list[Served] = []
+    for layout in layouts:
+        taken, left = _have_taken(home, layout, progress)
+        reloaded += taken
+        waiting += left
+    return Renewed(tuple(one for one in issued if one.why), tuple(reloaded), tuple(waiting))
+
+
+def issue_nodes(home: Home, layout: SiteLayout, *, force: bool) -> list[Issued]:
+    """The certificates of a site's nodes, made anew where due."""
+    issued: list[Issued] = []
+    for node in layout.nodes:
+        kinds = [kind for kind in (Kind.NODE, Kind.SERVER) if force or _before_trust(home, kind, node.id)]
+        issued += home.issue_node_certificates(node, anew={kind.realm for kind in kinds})
+    return issued
+
+
+def issue_clients(home: Home, *, force: bool) -> list[Issued]:
+    """Our own client certificates, and those of users that were made here once."""
+    known = [(Kind.LINK, ADMIN)]
+    known += [(Kind.USER, name) for name, user in home.bus.users.items() if user.auth is Auth.MTLS]
+    return [
+        home.pki.issue(kind, name, anew=force)
+        for kind, name in known
+        if home.pki.paths(kind, name).store.exists()
+    ]
+
+
+def _before_trust(home: Home, kind: Kind, node: int) -> bool:
+    return _time_ns(home.pki.paths(kind, f"{kind}-{node}").store) < _time_ns(home.pki.trust_path(kind.realm))
+
+
+def _time_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _have_taken(home: Home, layout: SiteLayout, progress: Progress) -> tuple[list[str], list[Served]]:
+    """Have the nodes of a site that show another certificate than theirs read their files."""
+    running = processes.find(node for node in layout.nodes if not node.remote)
+    nodes = [node for node in layout.nodes if node.remote or node.id in running]
+    old = _old(served.look(home, nodes))
+    if not old:
+        return [], []
+    asked = {seen.node.id: seen.node for seen in old}
+    task = f"site {layout.name}: new certificates for {len(asked)} nodes"
+    progress.begin(task)
+    with _controllers(home, layout) as controllers:
+        reload.ask(controllers, list(asked))
+        try:
+            left = _wait(home, layout, asked.keys())
+        finally:
+            reload.tidy(controllers, list(asked))
+    progress.end(task, "served" if not left else "not everywhere")
+    still = {seen.node.id for seen in left}
+    return [node.name for node in asked.values() if node.id not in still], left
+
+
+def _controllers(home: Home, layout: SiteLayout) -> Cluster:
+    # Whatever its end, a certificate that our authority signed is our node's; only a new one helps.
+    access = replace(home.admin_access(layout.name), verify_time=False)
+    return Cluster(replace(access, bootstrap=layout.bootstrap(Listener.CONTROLLER)))
+
+
+def _wait(home: Home, layout: SiteLayout, asked: Collection[int]) -> list[Served]:
+    nodes = [node for node in layout.nodes if node.id in asked]
+    pause, deadline = threading.Event(), Deadline(TAKEN_TIMEOUT_S)
+    while old := _old(served.look(home, nodes)):
+        here = [seen for seen in old if not seen.node.remote]
+        if not here:
+            return old  # the files of a node elsewhere are carried there, by somebody
+        if deadline.passed:
+            listed = ", ".join(seen.label for seen in here)
+            raise SiteError(
+                f"still the old certificate after {TAKEN_TIMEOUT_S:g} s: {listed}",
+                where=f"site {layout.name}",
+                hint=f"twinlog logs --site {layout.name} --grep 'DynamicConfig|Ssl'",
+            )
+        pause.wait(LOOK_AGAIN_S)
+    return []
+
+
+def _old(looked: Sequence[Served]) -> list[Served]:
+    return [seen for seen in looked if seen.same is False]

@@ -1,0 +1,83 @@
+"""Deletes sites for good: their processes, their disks, and what the bus kept for them.
+
+Called by `twinlog destroy` alone. What is to go is written down first, so that a destroy that was
+killed is neither taken for a site that lost its disks nor forgotten: run again, it goes on. The
+directory of the bus goes last, and its state is the last file in it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from twinlog.errors import SiteError
+from twinlog.progress import Progress
+from twinlog.sites import cgroups, processes, storage
+from twinlog.sites.home import Home
+from twinlog.sites.layout import Node
+from twinlog.sites.state import BusState
+
+KILL_TIMEOUT_S = 10.0
+
+
+def destroy(home: Home, names: Sequence[str], progress: Progress) -> list[Path]:
+    """End these sites and delete all that they had; returns what was deleted."""
+    state = home.state_file.read()
+    deleted = _destroy_sites(home, names, state, progress) if state is not None else []
+    if state is None or not state.sites:
+        for path in home.directory.iterdir():
+            if path != home.state_file.path:
+                _delete(path)
+        _delete(home.directory)
+        deleted.append(home.directory)
+    return deleted
+
+
+def _destroy_sites(home: Home, names: Sequence[str], state: BusState, progress: Progress) -> list[Path]:
+    present = [name for name in names if name in state.sites]
+    state.destroying = sorted({*state.destroying, *present})
+    home.state_file.write(state)
+    layouts = [home.layout(name) for name in present]
+    _kill([node for layout in layouts for node in layout.local_nodes])
+    deleted: list[Path] = []
+    for layout in layouts:
+        for node in layout.local_nodes:
+            deleted += [path for path in node.data if path.exists()]
+            for path in node.data:
+                _delete(path)
+                _delete(storage.making_of(path))
+            cgroups.forget(node.directory)
+        _delete(home.directory / "sites" / layout.name)
+        elsewhere = [node.name for node in layout.nodes if node.remote]
+        if elsewhere:
+            progress.note(f"what runs elsewhere is to be deleted there: {', '.join(elsewhere)}")
+        progress.note(f"site {layout.name} is gone")
+    for name in present:
+        del state.sites[name]
+        state.applied.pop(name, None)
+    state.destroying = [name for name in state.destroying if name not in present]
+    home.state_file.write(state)
+    return deleted
+
+
+def _kill(nodes: Sequence[Node]) -> None:
+    running = list(processes.find(nodes).values())
+    processes.end(running, signal.SIGKILL)
+    left = processes.wait(running, KILL_TIMEOUT_S)
+    if left:
+        pids = " ".join(str(process.pid) for process in left)
+        raise SiteError(f"nothing was deleted: processes {pids} do not end", hint=f"ps -fp {pids}")
+
+
+def _delete(path: Path) -> None:
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise SiteError(
+            f"cannot be deleted: {error.strerror}", where=str(error.filename or path), hint=f"ls -ld {path}"
+        ) from error

@@ -1,0 +1,357 @@
+"""Commands that are killed or interrupted at any moment, and run again.
+
+Moments are found by watching what the command does on disk and which processes it has started, so
+that a slow machine only makes a test longer. The last ones are drawn by chance, with the seed shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cluster.conftest import Bus, MakeBus
+from twinlog.sites import readiness
+from twinlog.sites.processes import MAIN_CLASS
+from twinlog.wire.cluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+FILE = """\
+bus: killed
+kafka: {group.initial.rebalance.delay.ms: 0, offsets.topic.num.partitions: 1}
+sites:
+  a: {brokers: [{data: disks}], memory: 256MB, controller_memory: 128MB}
+"""
+CONTENT = """\
+topics:
+  {name}-one: {{partitions: 2}}
+  {name}-two: {{partitions: 2}}
+  {name}-three: {{partitions: 2}}
+users:
+  {name}-first: {{produce: ["{name}-*"], consume: ["{name}-*"], groups: ["{name}-*"]}}
+  {name}-second: {{auth: scram-sha-256, produce: ["{name}-one"]}}
+"""
+MOMENT_TIMEOUT_S = 120.0  # a whole `up` takes a few seconds; the rest is a busy machine
+LOOK_AGAIN_S = 0.002
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class View:
+    """What can be seen of a bus from outside."""
+
+    bus: Bus
+
+    @property
+    def home(self) -> Path:
+        """The directory that the program keeps."""
+        return self.bus.directory / ".twinlog"
+
+    @property
+    def broker(self) -> Path:
+        """The directory of the one broker."""
+        return self.home / "sites" / "a" / "broker-1"
+
+    @property
+    def disk(self) -> Path:
+        """The data directory of the one broker."""
+        return self.bus.directory / "disks" / "a-broker-1"
+
+    def has(self, pattern: str) -> bool:
+        """True if a file of that pattern is in the program's directory."""
+        return any(True for _ in self.home.glob(pattern))
+
+    def has_topic(self, name: str) -> bool:
+        """True if a broker has begun to keep a topic."""
+        return any(True for _ in self.disk.glob(f"{name}-0"))
+
+    def jvms(self) -> list[psutil.Process]:
+        """Every JVM that was started for this bus, whatever the program itself thinks of it."""
+        return [process for process in self.processes() if MAIN_CLASS in _arguments(process)]
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process that has to do with this bus."""
+        own = str(self.bus.directory)
+        return [
+            process
+            for process in psutil.process_iter()
+            if any(own in argument for argument in _arguments(process))
+        ]
+
+    def state(self) -> str:
+        """The remembered state, as text."""
+        with suppress(FileNotFoundError):
+            return (self.home / "state.json").read_text()
+        return ""
+
+    def applied(self) -> int:
+        """How many passwords are remembered as given to the site."""
+        text = self.state()
+        return len(json.loads(text)["applied"].get("a", {})) if text else 0
+
+    def lock(self) -> str:
+        """Which command holds the bus, or held it last."""
+        with suppress(FileNotFoundError):
+            return (self.home / "lock").read_text()
+        return ""
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    try:
+        return [] if process.status() == psutil.STATUS_ZOMBIE else process.cmdline()
+    except psutil.Error:
+        return []
+
+
+Moment = Callable[[View], bool]
+
+
+def run_until(view: View, moment: Moment, how: signal.Signals, *args: str) -> int | None:
+    """Run the program and send it a signal at a moment; returns its exit code.
+
+    If the program ends before the moment was seen, there is nothing to be killed: the caller looks
+    at the code.
+    """
+    command = subprocess.Popen(
+        view.bus.command(*args),
+        cwd=view.bus.directory,
+        env=view.bus.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    end = time.monotonic() + MOMENT_TIMEOUT_S
+    while command.poll() is None and not moment(view):
+        assert time.monotonic() < end, "the moment never came"
+        time.sleep(LOOK_AGAIN_S)
+    command.send_signal(how)
+    return command.wait(MOMENT_TIMEOUT_S)
+
+
+def check_declared_state(view: View) -> None:
+    """The bus is what the file says, takes writes, and nothing was left behind."""
+    bus = view.bus
+    bus.done("plan")
+    assert [site["state"] for site in bus.json("status")["sites"]] == ["up"]
+    with Cluster(bus.home().admin_access("a")) as cluster:
+        assert readiness.write_canaries(cluster, 1) == ""
+    names = sorted(_arguments(process)[1] for process in view.jvms())
+    assert len(names) == 2 and len(set(names)) == 2, names
+    assert not [path for path in bus.directory.rglob("*") if is_leftover(path)]
+    assert all(node["formatted"] for node in json.loads(view.state())["sites"]["a"]["nodes"].values())
+
+
+def is_leftover(path: Path) -> bool:
+    """True for what a command needs only while it runs."""
+    return path.name.endswith((".formatting", ".tmp")) or path.name == "formatting"
+
+
+def check_nothing_is_left(view: View) -> None:
+    """No process, and no file but the user's own."""
+    assert view.processes() == []
+    assert [path for path in view.bus.directory.rglob("*") if not path.is_dir()] == [view.bus.file]
+    assert not view.home.exists()
+
+
+# Moments of `up`, in their order.
+UP: dict[str, Moment] = {
+    "the bus is locked": lambda view: "up" in view.lock(),
+    "the state is written": lambda view: bool(view.state()),
+    "an authority has its key": lambda view: view.has("pki/clients/ca-1.key"),
+    "the storage tool runs": lambda view: view.has("sites/a/formatting/format.properties"),
+    "a controller is formatted": lambda view: view.has("sites/a/controller-*/data/meta.properties"),
+    "the broker is formatted": lambda view: (view.disk / "meta.properties").exists(),
+    "the broker is configured": lambda view: (view.broker / "jvm.args").exists(),
+    "one process is started": lambda view: len(view.jvms()) == 1,
+    "all processes are started": lambda view: len(view.jvms()) == 2,
+    "the canary is written": lambda view: view.has_topic("__twinlog_canary"),
+    "a topic is made": lambda view: view.has_topic("up-one"),
+    "a password is given": lambda view: view.applied() > 0,
+}
+UP_IN_EVERY_RUN = (
+    "the state is written",
+    "the storage tool runs",
+    "the broker is formatted",
+    "one process is started",
+    "a topic is made",
+)
+# Moments of `apply`, each with what has to be applied.
+APPLY: dict[str, Moment] = {
+    "the bus is locked": lambda view: "apply" in view.lock(),
+    "a password is invented": lambda view: view.has("secrets/*-first"),
+    "the first topic is made": lambda view: any(True for _ in view.disk.glob("apply*-one-0")),
+    "the last topic is made": lambda view: any(True for _ in view.disk.glob("apply*-three-0")),
+    "a password is given": lambda view: view.applied() > 0,
+    "all passwords are given": lambda view: view.applied() > 1,
+}
+ROLL: dict[str, Moment] = {
+    "the broker is held": lambda view: (view.broker / "held").exists(),
+    "the broker has ended": lambda view: len(view.jvms()) < 2,
+    "the broker is configured anew": lambda view: "num.io.threads=9" in properties_of(view),
+    "the broker is started again": lambda view: (
+        "num.io.threads=9" in properties_of(view) and len(view.jvms()) == 2
+    ),
+}
+APPLY_IN_EVERY_RUN = ("the first topic is made", "a password is given", "all passwords are given")
+ROLL_IN_EVERY_RUN = ("the broker is held", "the broker is configured anew")
+
+
+def properties_of(view: View) -> str:
+    """The broker's configuration."""
+    with suppress(FileNotFoundError):
+        return (view.broker / "server.properties").read_text()
+    return ""
+
+
+def sampled(moments: dict[str, Moment], always: tuple[str, ...]) -> list[object]:
+    """All moments as parameters; those that are not chosen are for the long run."""
+    return [
+        pytest.param(moment, id=name, marks=() if name in always else pytest.mark.slow)
+        for name, moment in moments.items()
+    ]
+
+
+@pytest.fixture
+def fresh(make_bus: MakeBus) -> Iterator[View]:
+    """A bus that was never brought up; gone afterwards."""
+    view = View(make_bus(FILE + CONTENT.format(name="up"), up=False))
+    yield view
+    view.bus.done("destroy", "--yes")
+    check_nothing_is_left(view)
+
+
+@pytest.fixture(scope="module")
+def running(make_bus: MakeBus) -> View:
+    """A bus that is up; each test declares something more."""
+    return View(make_bus(FILE))
+
+
+@pytest.mark.parametrize("moment", sampled(UP, UP_IN_EVERY_RUN))
+def test_up_that_was_killed_is_finished_by_the_next_up(fresh: View, moment: Moment) -> None:
+    assert run_until(fresh, moment, signal.SIGKILL, "up") == -signal.SIGKILL
+    fresh.bus.done("up")
+    check_declared_state(fresh)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_up_that_was_killed_at_any_time_is_finished_by_the_next_up(fresh: View, seed: int) -> None:
+    end = time.monotonic() + random.Random(seed).uniform(0.3, 8.0)
+    run_until(fresh, lambda view: time.monotonic() > end, signal.SIGKILL, "up")
+    fresh.bus.done("up")
+    check_declared_state(fresh)
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [UP["the storage tool runs"], UP["all processes are started"], UP["a topic is made"]],
+    ids=["formatting", "starting", "applying"],
+)
+def test_interrupted_up_leaves_no_process_that_it_started_in_vain(fresh: View, moment: Moment) -> None:
+    assert run_until(fresh, moment, signal.SIGINT, "up") == INTERRUPTED
+    # Once the sites are ready they stay: what was interrupted then is the applying.
+    assert len(fresh.jvms()) in ((2,) if fresh.has_topic("up-one") else (0,))
+    fresh.bus.done("up")
+    check_declared_state(fresh)
+
+
+@pytest.mark.parametrize("moment", sampled(APPLY, APPLY_IN_EVERY_RUN))
+def test_apply_that_was_killed_is_finished_by_the_next_apply(running: View, moment: Moment) -> None:
+    declare_nothing(running)
+    name = f"apply{time.monotonic_ns()}"
+    running.bus.file.write_text(FILE + CONTENT.format(name=name))
+    (running.home / "lock").unlink()
+    assert run_until(running, moment, signal.SIGKILL, "apply") == -signal.SIGKILL
+    running.bus.done("apply", "--yes")
+    check_declared_state(running)
+    assert running.has_topic(f"{name}-three")
+
+
+@pytest.mark.parametrize("moment", sampled(ROLL, ROLL_IN_EVERY_RUN))
+def test_apply_that_was_killed_in_a_rolling_restart_is_finished_by_the_next_apply(
+    running: View, moment: Moment
+) -> None:
+    declare_nothing(running)
+    running.bus.file.write_text(FILE.replace("kafka: {", "kafka: {num.io.threads: 9, "))
+    assert run_until(running, moment, signal.SIGKILL, "apply") == -signal.SIGKILL
+    running.bus.done("apply")
+    check_declared_state(running)
+    assert "num.io.threads=9" in properties_of(running)
+    assert not (running.broker / "held").exists()
+
+
+def declare_nothing(view: View) -> None:
+    """Back to the plain bus, whatever the test before declared."""
+    view.bus.file.write_text(FILE)
+    view.bus.done("apply", "--yes", "--prune")
+
+
+def test_a_killed_program_leaves_its_brokers_running_and_the_next_command_finds_them(fresh: View) -> None:
+    code = run_until(fresh, lambda view: view.has_topic("__twinlog_canary"), signal.SIGKILL, "up")
+    assert code == -signal.SIGKILL
+    before = {process.pid for process in fresh.jvms()}
+    assert len(before) == 2
+    nodes = fresh.bus.json("status", exit_code=3 if fresh.applied() == 0 else 0)["nodes"]
+    assert {node["pid"] for node in nodes} == before
+
+
+def test_down_leaves_no_process_and_spares_strangers_whose_command_line_names_a_node(fresh: View) -> None:
+    fresh.bus.done("up")
+    marker = f"@{fresh.broker / 'jvm.args'}"
+    waiting = "import sys; sys.stdin.read()"
+    commands = [
+        [sys.executable, "-c", waiting, marker],
+        [sys.executable, "-c", waiting, MAIN_CLASS, marker],
+        ["tail", "-f", str(fresh.broker / "jvm.args")],
+    ]
+    strangers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) for command in commands
+    ]
+    try:
+        fresh.bus.done("down")
+        assert fresh.jvms() == [] or {process.pid for process in fresh.jvms()} <= {
+            stranger.pid for stranger in strangers
+        }
+        assert [stranger.poll() for stranger in strangers] == [None] * len(strangers)
+    finally:
+        for stranger in strangers:
+            stranger.kill()
+            stranger.wait()
+    assert fresh.jvms() == []
+
+
+def test_destroy_that_was_killed_is_finished_by_the_next_one_and_up_says_so(fresh: View) -> None:
+    fresh.bus.done("up")
+    gone = run_until(
+        fresh, lambda view: '"destroying": [\n' in view.state(), signal.SIGKILL, "destroy", "--yes"
+    )
+    assert gone == -signal.SIGKILL
+    refused = fresh.bus.run("up")
+    assert refused.returncode == 1
+    assert "hint: twinlog destroy --yes" in refused.stderr
+    fresh.bus.done("destroy", "--yes")
+    check_nothing_is_left(fresh)
+
+
+def test_a_lost_disk_is_not_formatted_again_even_if_the_first_up_was_killed(fresh: View) -> None:
+    formatted = UP["the broker is formatted"]
+    assert run_until(fresh, formatted, signal.SIGKILL, "up") == -signal.SIGKILL
+    fresh.bus.done("up")
+    fresh.bus.done("down")
+    fresh.disk.rename(fresh.disk.with_name("elsewhere"))
+    refused = fresh.bus.run("up")
+    assert refused.returncode == 1
+    assert "a/broker-1 has lost its data" in refused.stderr
+    assert fresh.jvms() == [] and not fresh.disk.exists()
+    os.rename(fresh.disk.with_name("elsewhere"), fresh.disk)
