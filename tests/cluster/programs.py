@@ -232,6 +232,6 @@ def read_until(
         program.terminate()
         for reader in readers:
             reader.join(RUN_TIMEOUT_S)
-    what = "too little was printed" if in_time else f"too little was printed in {RUN_TIMEOUT_S} s"
-    assert enough(lines), f"{what}:\n" + b"".join([*lines[-20:], *said[-20:]]).decode(errors="replace")
+    last = b"\n".join([*lines[-20:], *said[-20:]]).decode(errors="replace")
+    assert in_time and enough(lines), f"too little was printed:\n{last}"
     return lines

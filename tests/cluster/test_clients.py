@@ -164,7 +164,7 @@ def kcat_writes_and_reads(kcat: Kcat, file: Path, user: str) -> None:
     kcat.run(file, "-P", "-t", TOPIC, text=b"\n".join(batch.records))
     to_the_end = ["-q", "-C", "-t", TOPIC, "-o", "beginning", "-e"]
     assert batch.is_whole(kcat.run(file, *to_the_end).splitlines())
-    in_a_group = ["-q", "-X", "auto.offset.reset=earliest", "-G", batch.group(user), TOPIC]
+    in_a_group = ["-q", "-u", "-X", "auto.offset.reset=earliest", "-G", batch.group(user), TOPIC]
     assert batch.is_whole(kcat.read_until(batch.enough, file, *in_a_group))
 
 

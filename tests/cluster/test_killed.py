@@ -173,7 +173,7 @@ UP: dict[str, Moment] = {
     "a controller is formatted": lambda view: view.has("sites/a/controller-*/data/meta.properties"),
     "the broker is formatted": lambda view: (view.disk / "meta.properties").exists(),
     "the broker is configured": lambda view: (view.broker / "jvm.args").exists(),
-    "one process is started": lambda view: len(view.jvms()) == 1,
+    "the first process is started": lambda view: view.has("sites/a/controller-*/log/console.log"),
     "all processes are started": lambda view: len(view.jvms()) == 2,
     "the canary is written": lambda view: view.has_topic("__twinlog_canary"),
     "a topic is made": lambda view: view.has_topic("up-one"),
@@ -183,7 +183,7 @@ UP_IN_EVERY_RUN = (
     "the state is written",
     "the storage tool runs",
     "the broker is formatted",
-    "one process is started",
+    "the first process is started",
     "a topic is made",
 )
 # Moments of `apply`, each with what has to be applied.

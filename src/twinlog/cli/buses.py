@@ -20,7 +20,7 @@ def home_of(ctx: frame.Context, *, warn: bool = False) -> Home:
     from twinlog.sites.home import Home
 
     loaded = frame.load_bus(ctx, warn=warn)
-    return Home(loaded.bus, loaded.file, warn=ctx.warn) if warn else Home(loaded.bus, loaded.file)
+    return Home(loaded.bus, loaded.file, warn=ctx.warn)
 
 
 def site_option(body: Body) -> Body:

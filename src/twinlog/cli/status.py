@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +11,9 @@ from twinlog.cli import frame, output
 from twinlog.cli.buses import home_of, site_option
 from twinlog.cli.output import Column, Table
 from twinlog.errors import Findings
-from twinlog.sites.home import Home
+
+if TYPE_CHECKING:  # a Home needs pydantic, and `--help` must not wait for it
+    from twinlog.sites.home import Home
 
 COLOURS = {
     "up": "green",

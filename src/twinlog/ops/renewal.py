@@ -9,8 +9,8 @@ after the trust file was written trusts what stands in that file.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,16 +19,14 @@ from twinlog.progress import Progress
 from twinlog.sites import processes, served
 from twinlog.sites.certificates import Kind
 from twinlog.sites.home import Home
-from twinlog.sites.layout import Listener, SiteLayout
+from twinlog.sites.layout import Kind as NodeKind
+from twinlog.sites.layout import Listener, Node, SiteLayout
 from twinlog.sites.pki import Issued
 from twinlog.sites.served import Served
 from twinlog.spec.model import Auth
 from twinlog.wire import reload
 from twinlog.wire.cluster import Cluster
-from twinlog.wire.deadlines import Deadline
 
-TAKEN_TIMEOUT_S = 30.0  # a node takes its files within a second of being asked
-LOOK_AGAIN_S = 0.2
 ADMIN = "admin"
 
 
@@ -97,45 +95,43 @@ def _have_taken(home: Home, layout: SiteLayout, progress: Progress) -> tuple[lis
     """Have the nodes of a site that show another certificate than theirs read their files."""
     running = processes.find(node for node in layout.nodes if not node.remote)
     nodes = [node for node in layout.nodes if node.remote or node.id in running]
-    old = _old(served.look(home, nodes))
-    if not old:
+    asked = list({seen.node.id: seen.node for seen in _old(served.look(home, nodes))}.values())
+    if not asked:
         return [], []
-    asked = {seen.node.id: seen.node for seen in old}
     task = f"site {layout.name}: new certificates for {len(asked)} nodes"
     progress.begin(task)
-    with _controllers(home, layout) as controllers:
-        reload.ask(controllers, list(asked))
-        try:
-            left = _wait(home, layout, asked.keys())
-        finally:
-            reload.tidy(controllers, list(asked))
+    _reload(home, layout, asked)
+    left = _old(served.look(home, asked))
+    _refuse_here(layout, [seen for seen in left if not seen.node.remote])
     progress.end(task, "served" if not left else "not everywhere")
     still = {seen.node.id for seen in left}
-    return [node.name for node in asked.values() if node.id not in still], left
+    return [node.name for node in asked if node.id not in still], left
 
 
-def _controllers(home: Home, layout: SiteLayout) -> Cluster:
+def _reload(home: Home, layout: SiteLayout, nodes: Sequence[Node]) -> None:
     # Whatever its end, a certificate that our authority signed is our node's; only a new one helps.
     access = replace(home.admin_access(layout.name), verify_time=False)
-    return Cluster(replace(access, bootstrap=layout.bootstrap(Listener.CONTROLLER)))
+    with ExitStack() as open_ones:
+
+        def reach(*addresses: str) -> Cluster:
+            return open_ones.enter_context(Cluster(replace(access, bootstrap=addresses)))
+
+        controllers = reach(*layout.bootstrap(Listener.CONTROLLER))
+        reload.reload_files(controllers, {node.id: reach(_own_address(node)) for node in nodes})
 
 
-def _wait(home: Home, layout: SiteLayout, asked: Collection[int]) -> list[Served]:
-    nodes = [node for node in layout.nodes if node.id in asked]
-    pause, deadline = threading.Event(), Deadline(TAKEN_TIMEOUT_S)
-    while old := _old(served.look(home, nodes)):
-        here = [seen for seen in old if not seen.node.remote]
-        if not here:
-            return old  # the files of a node elsewhere are carried there, by somebody
-        if deadline.passed:
-            listed = ", ".join(seen.label for seen in here)
-            raise SiteError(
-                f"still the old certificate after {TAKEN_TIMEOUT_S:g} s: {listed}",
-                where=f"site {layout.name}",
-                hint=f"twinlog logs --site {layout.name} --grep 'DynamicConfig|Ssl'",
-            )
-        pause.wait(LOOK_AGAIN_S)
-    return []
+def _own_address(node: Node) -> str:
+    return node.address(Listener.LINK if node.kind is NodeKind.BROKER else Listener.CONTROLLER)
+
+
+def _refuse_here(layout: SiteLayout, left: Sequence[Served]) -> None:
+    """A node of this machine has read its files; if it shows the old one still, it did not like them."""
+    if left:
+        raise SiteError(
+            f"the new certificate was not taken by {', '.join(seen.label for seen in left)}",
+            where=f"site {layout.name}",
+            hint=f"twinlog logs --site {layout.name} --grep 'DynamicConfig|Ssl'",
+        )
 
 
 def _old(looked: Sequence[Served]) -> list[Served]:

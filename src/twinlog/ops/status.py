@@ -6,7 +6,9 @@ its partitions. Used by `twinlog status`, once or again and again.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -165,17 +167,29 @@ def _leads(node: Node, answers: _Answers | None) -> int | None:
 
 
 def _size(node: Node, answers: _Answers | None) -> int | None:
-    if answers is None or node.kind is Kind.CONTROLLER:
+    if node.kind is Kind.CONTROLLER:  # brokers tell of their own logs; a controller's is looked at
+        return None if node.remote else sum(_disk_usage(path) for path in node.data)
+    if answers is None:
         return None
     return sum(sum(each.size_bytes.values()) for each in answers.dirs if each.broker_id == node.id)
 
 
 def _free(node: Node, answers: _Answers | None) -> int | None:
+    if node.kind is Kind.CONTROLLER:
+        return None if node.remote else min(_free_disk(path) for path in node.data)
     if answers is None:
         return None
     free = [each.usable_bytes for each in answers.dirs if each.broker_id == node.id]
     known = [count for count in free if count is not None]
     return min(known) if known else None
+
+
+def _disk_usage(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def _free_disk(directory: Path) -> int:
+    return shutil.disk_usage(directory if directory.exists() else directory.anchor).free
 
 
 def _site_status(

@@ -29,6 +29,7 @@ from twinlog.sites.jars import ensure_jars
 from twinlog.sites.java import Java, find_java
 from twinlog.sites.layout import Kind, Node, SiteLayout
 from twinlog.sites.readiness import wait_until_ready
+from twinlog.spec.effective import needed_bytes_per_broker
 
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0  # a broker hands over its leaderships and flushes; then it is killed
@@ -50,12 +51,7 @@ class Kafka:
         """A short-lived Kafka tool: small heap, quick start."""
         options = [str(self.java.binary), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         if self.archive is not None:
-            options += [
-                f"-XX:SharedArchiveFile={self.archive}",
-                "-Xshare:auto",
-                "-Xlog:cds=off",
-                "-Xlog:cds+dynamic=off",
-            ]
+            options += properties.archive_options(str(self.archive))
         return [*options, "-cp", ":".join(map(str, self.class_path))]
 
 
@@ -93,6 +89,12 @@ def up(
     running = processes.find(node for layout in layouts for node in layout.local_nodes)
     starting = [node for layout in layouts for node in layout.local_nodes if node.id not in running]
     prerequisites.check(starting)
+    for node in starting:
+        if node.kind is Kind.BROKER:
+            needed = needed_bytes_per_broker(home.bus, node.site)
+            doubt = prerequisites.doubt_room(node.name, node.data[0], needed)
+            if doubt:
+                progress.note(doubt)
     _format(home, layouts, kafka, progress)
     for layout in layouts:
         for node in layout.local_nodes:
@@ -217,7 +219,8 @@ def _wait_all(
             raise SiteError("not waited for any longer")
 
     def wait(layout: SiteLayout) -> None:
-        name = f"site {layout.name}: waiting for {len(layout.brokers)} brokers"
+        brokers = len(layout.brokers)
+        name = f"site {layout.name}: waiting for {brokers} broker{'' if brokers == 1 else 's'}"
         progress.begin(name)
         wait_until_ready(layout, accesses[layout.name], running, timeout_s, pause)
         progress.end(name, "ready")

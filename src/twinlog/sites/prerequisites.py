@@ -143,6 +143,20 @@ def check_volume(name: str, path: Path) -> None:
         )
 
 
+def doubt_room(name: str, path: Path, needed_bytes: int | None) -> str:
+    """What to say if the declared topics can come to need more than the volume has; else nothing."""
+    existing = path
+    while not existing.exists():
+        existing = existing.parent
+    total = shutil.disk_usage(existing).total
+    if needed_bytes is None or needed_bytes <= total:
+        return ""
+    return (
+        f"{name}: the declared topics may come to need {needed_bytes >> 20} MiB "
+        f"and the volume of {path} has {total >> 20} MiB; lower `retention_bytes`"
+    )
+
+
 def mount_of(path: Path, mounts: str | None = None) -> tuple[Path, str]:
     """Mount point and file system type that a path is on."""
     if mounts is None:

@@ -27,6 +27,7 @@ LINK_PRINCIPALS = ",".join(
 USER_PRINCIPALS = r"RULE:^CN=([A-Za-z0-9._-]+),OU=user,O=[^,]+$/$1/,RULE:^.*$/nobody/"
 PROTOCOLS = "CLIENT:SASL_SSL,CLIENT_TLS:SSL,LINK:SSL,CONTROLLER:SSL"
 SMALL_HEAP_BYTES = 1 << 30
+AOT_SUFFIX = ".aot"  # from Java 25 on; before, archives end in .jsa
 # Half of a node's start went into optimising code that runs only during the start. A controller
 # does with the first compiler; a broker's second one begins at ten times its usual thresholds,
 # which what is really hot passes within seconds.
@@ -210,16 +211,18 @@ def jvm_options(
     options += LIGHT_COMPILER if node.kind is Kind.CONTROLLER else LATE_COMPILER
     options += QUICK_STORES
     if archive is not None:
-        options += [
-            f"-XX:SharedArchiveFile={archive}",
-            "-Xshare:auto",
-            "-Xlog:cds=off",
-            "-Xlog:cds+dynamic=off",
-        ]
+        options += archive_options(archive)
     options.append(f"-Dlog4j2.configurationFile={node.directory / 'log4j2.properties'}")
     options += [*site.jvm, *extra]
     # Without one it is the start script that says where the jars are.
     return [*options, "-cp", ":".join(class_path)] if class_path else options
+
+
+def archive_options(archive: str) -> list[str]:
+    """Let a JVM map an archive, or go on without it in silence if it does not fit."""
+    if archive.endswith(AOT_SUFFIX):
+        return [f"-XX:AOTCache={archive}", "-XX:AOTMode=auto", "-Xlog:aot=off", "-Xlog:cds=off"]
+    return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
 
 
 def argument_file(options: list[str]) -> str:

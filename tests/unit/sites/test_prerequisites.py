@@ -9,7 +9,14 @@ import pytest
 
 from twinlog.errors import PrerequisiteError
 from twinlog.sites.layout import Kind, Listener, Node
-from twinlog.sites.prerequisites import check_memory, check_ports, check_volume, free_ports, mount_of
+from twinlog.sites.prerequisites import (
+    check_memory,
+    check_ports,
+    check_volume,
+    doubt_room,
+    free_ports,
+    mount_of,
+)
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0
@@ -74,3 +81,9 @@ def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("twinlog.sites.prerequisites.FREE_DISK_BYTES", 1 << 60)
     with pytest.raises(PrerequisiteError, match="MiB of disk left"):
         check_volume("a/broker-1", tmp_path / "not" / "yet")
+
+
+def test_topics_that_may_outgrow_the_volume_are_doubted_aloud(tmp_path: Path) -> None:
+    assert "lower `retention_bytes`" in doubt_room("a/broker-1", tmp_path / "not" / "yet", 1 << 60)
+    assert doubt_room("a/broker-1", tmp_path, 1) == ""
+    assert doubt_room("a/broker-1", tmp_path, None) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -151,12 +152,17 @@ def home(tmp_path: Path) -> Home:
 
 
 def test_one_supervisor_runs_and_a_second_is_refused(home: Home) -> None:
-    stop, said = threading.Event(), threading.Event()
-    first = Supervisor(home, log=lambda line: said.set())
-    thread = threading.Thread(target=first.run, args=(stop,))
+    stop, turned = threading.Event(), threading.Event()
+
+    def clock() -> float:
+        if report_of(home):  # written at the end of a turn
+            turned.set()
+        return time.monotonic()
+
+    thread = threading.Thread(target=Supervisor(home, clock=clock, log=lambda line: None).run, args=(stop,))
     thread.start()
     try:
-        assert said.wait(WAIT_S)
+        assert turned.wait(WAIT_S)
         found = find_supervisor(home)
         assert found is not None and found.pid == os.getpid()
         assert report_of(home)[NODE] == "its data directory is gone; it is not formatted again"
