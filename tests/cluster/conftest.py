@@ -47,6 +47,7 @@ users:
   app: {produce: [orders, big], consume: [orders, big], groups: [app-*]}
   old: {auth: scram-sha-256, produce: [orders], consume: [orders], groups: [old-*]}
   ledger: {auth: mtls, produce: [orders, big], consume: [orders, big], groups: [ledger-*]}
+  audit: {consume: [accounts], groups: [audit-*]}
 """
 
 

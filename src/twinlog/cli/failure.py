@@ -8,6 +8,7 @@ a screen of it tells a user nothing, and `TWINLOG_DEBUG=1` shows it at once.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -21,10 +22,12 @@ from typing import Any
 import click
 
 from twinlog.durable import write_secret
-from twinlog.errors import FileProblems, KafkaError, TwinlogError, UsageError
+from twinlog.errors import FileProblems, KafkaError, PrerequisiteError, TwinlogError, UsageError
 from twinlog.machine import cache_directory
 
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+# What a disk may say at any write: no bug of ours.
+_HINTS = {errno.ENOSPC: "df -h", errno.EDQUOT: "quota -s; df -h", errno.EROFS: "mount; ls -ld"}
 
 
 def wants_json(args: Sequence[str]) -> bool:
@@ -55,6 +58,11 @@ def understood(error: BaseException) -> TwinlogError:
         return error
     if isinstance(error, click.ClickException):
         return from_click(error)
+    if isinstance(error, OSError) and error.errno in _HINTS:
+        where = str(error.filename or "")
+        return PrerequisiteError(
+            f"cannot write: {error.strerror}", where=where, hint=f"{_HINTS[error.errno]} {where}".rstrip()
+        )
     return _bug(error)
 
 

@@ -13,9 +13,14 @@ ROOT = Path("/sys/fs/cgroup")
 PERIOD_US = 100_000
 
 
+def group_name(node_directory: Path) -> str:
+    """The group of a node; its directory may be longer than a group's name can be."""
+    return "twinlog-" + hashlib.sha256(str(node_directory).encode()).hexdigest()[:16]
+
+
 def limit(pid: int, node_directory: Path, cpus: float, root: Path = ROOT) -> str:
     """Hold a process to so many CPUs; returns a remark when that could not be done."""
-    name = "twinlog-" + hashlib.sha256(str(node_directory).encode()).hexdigest()[:16]
+    name = group_name(node_directory)
     quota = int(cpus * PERIOD_US)
     try:
         if (root / "cgroup.controllers").exists():
@@ -37,7 +42,7 @@ def limit(pid: int, node_directory: Path, cpus: float, root: Path = ROOT) -> str
 
 def forget(node_directory: Path, root: Path = ROOT) -> None:
     """Remove a node's group once its process is gone."""
-    name = "twinlog-" + hashlib.sha256(str(node_directory).encode()).hexdigest()[:16]
+    name = group_name(node_directory)
     for group in (root / name, root / "cpu" / name):
         try:
             group.rmdir()

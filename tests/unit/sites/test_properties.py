@@ -1,0 +1,117 @@
+"""What a node is told: every listener secured, whatever the user sets."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twinlog.sites.layout import SiteLayout, allocate, lay_out
+from twinlog.sites.properties import (
+    TlsFiles,
+    archive_options,
+    argument_file,
+    jvm_options,
+    render,
+    server_properties,
+    written,
+)
+from twinlog.sites.state import BusState
+from twinlog.spec.model import Broker, Bus, Site
+
+HOME = Path("/bus/.twinlog")
+TLS = TlsFiles("c.pem", "c.crt", "l.pem", "l.crt")
+
+
+def laid_out(site: Site) -> SiteLayout:
+    bus = Bus(bus="orders", sites={"a": site})
+    state = BusState(bus="orders", active="a")
+    ports = count(20000)
+    allocate(bus, state, HOME, lambda host, wanted: [next(ports) for _ in range(wanted)])
+    return lay_out(bus, "a", state, HOME)
+
+
+def test_no_listener_of_any_node_is_plain() -> None:
+    layout = laid_out(Site(brokers=3, controllers=3))
+    for node in layout.nodes:
+        settings = server_properties(node, layout, TLS)
+        assert "PLAINTEXT" not in settings["listener.security.protocol.map"].replace("SASL_PLAINTEXT", "")
+        for listener in settings["listeners"].split(","):
+            name = listener.partition("://")[0].lower()
+            assert settings[f"listener.name.{name}.ssl.keystore.type"] == "PEM"
+            assert settings[f"listener.name.{name}.ssl.endpoint.identification.algorithm"] == "https"
+        assert settings["allow.everyone.if.no.acl.found"] == "false"
+        assert settings["authorizer.class.name"].endswith("StandardAuthorizer")
+
+
+def test_every_listener_but_client_asks_for_a_certificate() -> None:
+    layout = laid_out(Site(brokers=1))
+    settings = server_properties(layout.brokers[0], layout, TLS)
+    for name in ("client_tls", "link", "controller"):
+        assert settings[f"listener.name.{name}.ssl.client.auth"] == "required"
+    assert settings["listener.name.client.sasl.enabled.mechanisms"] == "SCRAM-SHA-512,SCRAM-SHA-256"
+
+
+def test_link_is_outside_the_limit_of_connections() -> None:
+    layout = laid_out(Site(brokers=1))
+    settings = server_properties(layout.brokers[0], layout, TLS)
+    assert settings["listener.name.link.max.connections"] == "2147483647"
+
+
+def test_a_node_without_client_ports_listens_on_link_only() -> None:
+    layout = laid_out(Site(brokers=1))
+    settings = server_properties(layout.brokers[0], layout, TLS, open_to_clients=False)
+    assert settings["listeners"].startswith("LINK://")
+    assert "CLIENT" not in settings["advertised.listeners"]
+
+
+def test_copies_follow_the_number_of_brokers() -> None:
+    for brokers, copies, at_least in ((1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (9, "3", "2")):
+        layout = laid_out(Site(brokers=brokers))
+        settings = server_properties(layout.brokers[0], layout, TLS)
+        assert settings["offsets.topic.replication.factor"] == copies
+        assert settings["transaction.state.log.min.isr"] == at_least
+
+
+def test_settings_of_the_broker_win_over_those_of_the_site() -> None:
+    site = Site(brokers=(Broker(kafka={"num.io.threads": 3}), Broker()), kafka={"num.io.threads": 5})
+    layout = laid_out(site)
+    first, second = (server_properties(node, layout, TLS) for node in layout.brokers)
+    assert (first["num.io.threads"], second["num.io.threads"]) == ("3", "5")
+
+
+values = st.text(st.sampled_from("ab =:#!\\\n"), max_size=20)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z.]{1,20}", fullmatch=True), values))
+def test_what_is_written_is_one_line_a_setting(settings: dict[str, str]) -> None:
+    text = render(settings)
+    assert len(text.splitlines()) == len(settings)
+    assert written(text).keys() == settings.keys()
+
+
+def test_small_heaps_get_the_small_collector_and_large_ones_the_large() -> None:
+    layout = laid_out(Site(brokers=(Broker(memory="256MiB"), Broker(memory="4GiB"))))
+    small, large = (jvm_options(node, layout, ("x.jar",), None) for node in layout.brokers)
+    assert "-XX:+UseSerialGC" in small
+    assert "-Xmx256m" in small
+    assert "-XX:+UseG1GC" in large
+    assert "-Xmx4096m" in large
+
+
+def test_options_of_the_user_come_after_our_own() -> None:
+    layout = laid_out(Site(brokers=1, jvm=("-XX:MaxGCPauseMillis=7",)))
+    options = jvm_options(layout.brokers[0], layout, ("x.jar",), "a.jsa", ("-Dlast=1",))
+    assert options.index("-XX:MaxGCPauseMillis=7") > options.index("-XX:SharedArchiveFile=a.jsa")
+    assert options[-3:] == ["-Dlast=1", "-cp", "x.jar"]
+
+
+def test_archives_of_new_javas_are_mapped_by_their_own_option() -> None:
+    assert "-XX:AOTCache=a.aot" in archive_options("a.aot")
+    assert "-XX:SharedArchiveFile=a.jsa" in archive_options("a.jsa")
+
+
+def test_an_argument_file_quotes_what_the_launcher_would_take_apart() -> None:
+    assert argument_file(['-Dx=a "b" c\\d']) == '"-Dx=a \\"b\\" c\\\\d"\n'
