@@ -7,10 +7,12 @@ come from the jars of a lock; a program that is missing fails the test with what
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cluster.conftest import Bus
 from twinlog.machine import cache_directory
 from twinlog.progress import Silent
 from twinlog.sites.jars import ensure_jars, parse_lock
@@ -28,12 +31,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
+SITES = ("a", "b")
 RUN_TIMEOUT_S = 120  # a JVM that sends or reads takes three seconds; the rest is a busy machine
 INSTALL_TIMEOUT_S = 300
 HEAP = "-Xmx512m"  # the console tools hold a record of 15 MB several times
 
 Ended = subprocess.CompletedProcess[bytes]
 Enough = Callable[[Sequence[bytes]], bool]
+
+
+@dataclass(frozen=True)
+class Printer:
+    """Prints client files and keeps what was printed, as a user does with `>`."""
+
+    bus: Bus
+    directory: Path
+
+    def __call__(self, user: str, site: str, form: str, store: str = "pem") -> Path:
+        """The printed file."""
+        text = self.bus.done("client", user, "--site", site, "--format", form, "--store", store)
+        path = self.directory / f"{user}-{site}-{form}-{store}"
+        path.write_text(text)
+        return path
 
 
 @dataclass(frozen=True)
@@ -186,6 +205,25 @@ def bootstrap(file: Path) -> str:
     key = "bootstrap.servers="
     lines = file.read_text().splitlines()
     return next(line.removeprefix(key) for line in lines if line.startswith(key))
+
+
+def lines_of(file: Path) -> dict[str, str]:
+    """The settings in a file of librdkafka's form."""
+    lines = [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
+    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+
+def spark_options(file: Path) -> dict[str, str]:
+    """The options in a printed module."""
+    options: dict[str, str] = runpy.run_path(str(file))["OPTIONS"]
+    return options
+
+
+def at_both_sites(check: Callable[[str], None]) -> None:
+    """Run a check for each site, side by side."""
+    with ThreadPoolExecutor(len(SITES)) as pool:
+        for _ in pool.map(check, SITES):
+            pass
 
 
 def run(command: Sequence[str], text: bytes = b"", environment: Mapping[str, str] = os.environ) -> Ended:

@@ -24,7 +24,7 @@ from twinlog.durable import write_secret
 pytestmark = pytest.mark.cluster
 
 COMMAND_TIMEOUT_S = 30
-UP_TIMEOUT_S = 120  # four JVMs without a class-data archive on two cores take half a minute
+UP_TIMEOUT_S = 300  # four JVMs without a class-data archive: half a minute, more on a busy machine
 STOP_TIMEOUT_S = 60
 HOSTS = ("10.77.0.1", "10.77.0.2", "10.77.0.3")
 CONTROLLER, BROKERS = 901, (1, 2, 3)

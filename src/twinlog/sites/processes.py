@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from twinlog.sites.layout import Node
 ARGUMENT_FILE = "jvm.args"
 MAIN_CLASS = "kafka.Kafka"
 CONSOLE_LOG = "console.log"
+LOOK_AGAIN_S = 0.05
 
 
 def marker(node: Node) -> str:
@@ -98,8 +101,14 @@ def end(processes: Sequence[psutil.Process], how: signal.Signals) -> None:
 
 def wait(processes: Sequence[psutil.Process], timeout_s: float) -> list[psutil.Process]:
     """Wait until they ended; returns those that did not."""
-    _, alive = psutil.wait_procs(list(processes), timeout=timeout_s)
-    return [process for process in alive if is_running(process)]
+    # Not psutil's own wait: one that ended is a zombie until its parent, the supervisor perhaps, looks.
+    pause = threading.Event()
+    end = time.monotonic() + timeout_s
+    while alive := [process for process in processes if is_running(process)]:
+        if time.monotonic() > end:
+            break
+        pause.wait(LOOK_AGAIN_S)
+    return alive
 
 
 def console_tail(node: Node, lines: int = 5) -> str:

@@ -22,16 +22,19 @@ from twinlog.sites.state import BusState
 KILL_TIMEOUT_S = 10.0
 
 
-def destroy(home: Home, names: Sequence[str], progress: Progress) -> list[Path]:
-    """End these sites and delete all that they had; returns what was deleted."""
+def destroy(home: Home, names: Sequence[str], progress: Progress, *, whole: bool = True) -> list[Path]:
+    """End these sites and delete all that they had; returns what was deleted.
+
+    With `whole` the keys and passwords of the bus go too, once it has no site left.
+    """
     state = home.state_file.read()
     deleted = _destroy_sites(home, names, state, progress) if state is not None else []
-    if state is None or not state.sites:
+    if whole and (state is None or not state.sites):
         for path in home.directory.iterdir():
             if path != home.state_file.path:
                 _delete(path)
         _delete(home.directory)
-        deleted.append(home.directory)
+        deleted = [path for path in deleted if not path.is_relative_to(home.directory)] + [home.directory]
     return deleted
 
 
@@ -44,12 +47,15 @@ def _destroy_sites(home: Home, names: Sequence[str], state: BusState, progress: 
     deleted: list[Path] = []
     for layout in layouts:
         for node in layout.local_nodes:
-            deleted += [path for path in node.data if path.exists()]
+            outside = (path for path in node.data if not path.is_relative_to(home.directory))
+            deleted += [path for path in outside if path.exists()]
             for path in node.data:
                 _delete(path)
                 _delete(storage.making_of(path))
             cgroups.forget(node.directory)
-        _delete(home.directory / "sites" / layout.name)
+        own = home.directory / "sites" / layout.name
+        _delete(own)
+        deleted.append(own)
         elsewhere = [node.name for node in layout.nodes if node.remote]
         if elsewhere:
             progress.note(f"what runs elsewhere is to be deleted there: {', '.join(elsewhere)}")

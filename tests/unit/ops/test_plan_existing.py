@@ -1,0 +1,66 @@
+"""Plans for a cluster that exists already: others use it too."""
+
+from __future__ import annotations
+
+from twinlog.ops import steps
+from twinlog.ops.plan import plan
+from twinlog.ops.rights import rights
+from twinlog.ops.world import TopicWorld, World
+from twinlog.spec.model import Bus, Role
+from twinlog.wire.access import Mechanism
+from twinlog.wire.acls import Acl, Operation, Resource
+from twinlog.wire.quotas import Limit
+from twinlog.wire.users import Credential
+
+BUS = Bus.model_validate(
+    {
+        "bus": "orders",
+        "sites": {"a": {"bootstrap": ["h:1"], "client": "a.properties"}},
+        "topics": {"orders": {}},
+        "users": {"shop": {"produce": ["orders"]}},
+    }
+)
+FINGERPRINTS = {"shop": "new"}
+OURS = Acl(Resource.TOPIC, "orders", "User:shop", Operation.WRITE)
+THEIRS = Acl(Resource.TOPIC, "ledger", "User:shop", Operation.READ)
+STRANGERS = Acl(Resource.TOPIC, "orders", "User:stranger", Operation.WRITE)
+LOGIN = Credential("shop", Mechanism.SCRAM_SHA_512, 4096)
+STRANGER = Credential("stranger", Mechanism.SCRAM_SHA_512, 4096)
+
+
+def world(applied: dict[str, str], *rules: Acl) -> World:
+    return World(
+        site="a",
+        brokers=1,
+        topics={
+            "orders": TopicWorld(1, 1, {"cleanup.policy": "delete", "min.insync.replicas": "1", "x": "y"}),
+            "ledger": TopicWorld(1, 1, {}),
+        },
+        rules=frozenset(rules),
+        credentials=frozenset({LOGIN, STRANGER}),
+        quotas={"shop": {Limit.PRODUCE: 5.0}, "stranger": {Limit.CONSUME: 5.0}},
+        applied=applied,
+    )
+
+
+def test_what_others_made_is_no_difference_even_with_prune() -> None:
+    assert OURS in rights(BUS, Role.ACTIVE)
+    found = plan(BUS, Role.ACTIVE, world(FINGERPRINTS, OURS, THEIRS, STRANGERS), FINGERPRINTS, prune=True)
+    assert found == []
+
+
+def test_password_of_others_is_replaced_only_if_that_was_asked_for() -> None:
+    (step,) = plan(BUS, Role.ACTIVE, world({}, OURS), FINGERPRINTS)
+    assert isinstance(step, steps.SetPassword)
+    assert step.destructive
+
+
+def test_password_that_twinlog_set_follows_the_file() -> None:
+    (step,) = plan(BUS, Role.ACTIVE, world({"shop": "old"}, OURS), FINGERPRINTS)
+    assert isinstance(step, steps.SetPassword)
+    assert not step.destructive
+
+
+def test_a_standby_takes_back_what_the_active_was_given_and_no_more() -> None:
+    found = plan(BUS, Role.STANDBY, world(FINGERPRINTS, OURS, THEIRS, STRANGERS), FINGERPRINTS)
+    assert found == [steps.Revoke("a", "User:shop", frozenset({OURS}))]
