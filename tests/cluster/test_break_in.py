@@ -44,6 +44,7 @@ from twinlog.wire.acls import Acl, Operation, Resource
 from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import Cluster, Patience
 from twinlog.wire.connection import Connection
+from twinlog.wire.deadlines import Deadline
 from twinlog.wire.failures import ConnectionFailed
 
 pytestmark = pytest.mark.cluster
@@ -257,7 +258,7 @@ def test_bytes_that_are_no_handshake_end_the_connection(doors: Doors, listener: 
     address = doors.address(listener)
     got = b""
     with socket.create_connection((address.host, address.port), timeout=TIMEOUT_S) as plain:
-        with suppress(ConnectionError):  # closed while we were still talking
+        with suppress(OSError):  # closed while we were still talking
             plain.sendall(BYTES[name])
             plain.shutdown(socket.SHUT_WR)
         with suppress(ConnectionError):
@@ -360,9 +361,10 @@ def test_an_ordinary_client_is_refused_by_the_login(doors: Doors, changes: dict[
     errors: list[confluent_kafka.KafkaError] = []
     settings = doors.user("shop").librdkafka() | changes
     producer = confluent_kafka.Producer(settings | {"error_cb": errors.append, "log_level": 0})
-    with pytest.raises(confluent_kafka.KafkaException):
-        producer.list_topics(timeout=3.0)
-    assert any(error.code() == confluent_kafka.KafkaError._AUTHENTICATION for error in errors)
+    deadline = Deadline(TIMEOUT_S)
+    while not any(error.code() == confluent_kafka.KafkaError._AUTHENTICATION for error in errors):
+        assert not deadline.passed, errors
+        producer.poll(0.1)
 
 
 # By rights
@@ -469,7 +471,7 @@ def written(access: Access, topic: str) -> str:
     said: list[confluent_kafka.KafkaError | None] = []
     settings = access.librdkafka() | {"acks": "all", "message.timeout.ms": int(TIMEOUT_S * 1000)}
     producer = confluent_kafka.Producer(settings)
-    producer.produce(topic, b"from test_break_in", on_delivery=lambda error, _: said.append(error))
+    producer.produce(topic, b"break-in", b"key", on_delivery=lambda error, _: said.append(error))
     producer.flush(2 * TIMEOUT_S)
     assert said, "the client never said how it went"
     return "" if said[0] is None else str(said[0].name())
@@ -484,9 +486,13 @@ def read(access: Access, topic: str, group: str, *, assigned: bool = False) -> s
             consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
         else:
             consumer.subscribe([topic])
-        message = consumer.poll(2 * TIMEOUT_S)
-        assert message is not None, "nothing came, not even an error"
-        return "" if message.error() is None else str(message.error().name())
+        while True:
+            message = consumer.poll(2 * TIMEOUT_S)
+            assert message is not None, "nothing came, not even an error"
+            refused = "" if message.error() is None else str(message.error().name())
+            # The client looks for its group's coordinator also where no group is needed.
+            if not (assigned and refused == GROUP):
+                return refused
     finally:
         consumer.close()
 
@@ -496,7 +502,7 @@ def test_right_user_on_a_wrong_topic_is_refused(doors: Doors) -> None:
     assert written(doors.user("app"), "accounts") == TOPIC
     assert written(doors.user("shop"), "__consumer_offsets") == TOPIC
     assert read(doors.user("shop"), "orders", "stock-1", assigned=True) == TOPIC  # may write it
-    assert read(doors.user("stock"), "accounts", "stock-1", assigned=True) == TOPIC
+    assert read(doors.user("stock"), "accounts", "stock-1") == TOPIC
 
 
 def test_right_user_in_a_wrong_group_is_refused(doors: Doors) -> None:
@@ -511,6 +517,7 @@ def test_nobody_writes_a_mirrored_topic_at_the_standby(doors: Doors) -> None:
 
 
 def test_mirrored_topics_are_read_at_the_standby_only_by_groups_that_are_not_copied(doors: Doors) -> None:
+    assert written(doors.user("shop", "a"), "accounts") == ""
     assert read(doors.user("audit", "a"), "accounts", "audit-1") == ""
     assert read(doors.user("audit", "b"), "accounts", "audit-1") == GROUP
 

@@ -126,12 +126,22 @@ def _own_address(node: Node) -> str:
 
 def _refuse_here(layout: SiteLayout, left: Sequence[Served]) -> None:
     """A node of this machine has read its files; if it shows the old one still, it did not like them."""
-    if left:
+    if not left:
+        return
+    listed = ", ".join(seen.label for seen in left)
+    site = layout.name
+    if all(seen.ended and seen.listener is Listener.LINK for seen in left):
+        # Before it takes a new one there, a broker tries it against the old one, which nobody accepts.
         raise SiteError(
-            f"the new certificate was not taken by {', '.join(seen.label for seen in left)}",
-            where=f"site {layout.name}",
-            hint=f"twinlog logs --site {layout.name} --grep 'DynamicConfig|Ssl'",
+            f"the certificate had ended before it was renewed, and only a start replaces it now: {listed}",
+            where=f"site {site}",
+            hint=f"twinlog down --site {site} && twinlog up --site {site}",
         )
+    raise SiteError(
+        f"the new certificate was not taken by {listed}",
+        where=f"site {site}",
+        hint=f"twinlog logs --site {site} --grep 'DynamicConfig|Ssl'",
+    )
 
 
 def _old(looked: Sequence[Served]) -> list[Served]:

@@ -20,6 +20,7 @@ from twinlog.sites.certificates import Kind
 from twinlog.sites.home import Home
 from twinlog.sites.layout import LISTENERS, Listener, Node
 from twinlog.sites.pemfiles import read_certificate
+from twinlog.wire.tls import has_ended
 
 TIMEOUT_S = 3.0  # a handshake on a busy machine takes a tenth of that
 AT_ONCE = 8
@@ -33,6 +34,7 @@ class Served:
     listener: Listener
     certificate: Path  # the file that it should show
     same: bool | None  # None if the listener shows nothing
+    ended: bool = False  # what it shows is no longer valid
 
     @property
     def label(self) -> str:
@@ -59,5 +61,7 @@ def _look(home: Home, node: Node, listener: Listener) -> Served:
         shown = handshake.fetch(node.advertise, node.ports[listener], TIMEOUT_S)
     except SiteError:
         return Served(node, listener, file, None)
+    if not shown:
+        return Served(node, listener, file, None)
     wanted = read_certificate(file).fingerprint(hashes.SHA256()).hex()
-    return Served(node, listener, file, bool(shown) and fingerprint(shown[0]) == wanted)
+    return Served(node, listener, file, fingerprint(shown[0]) == wanted, has_ended(shown[0]))
