@@ -129,6 +129,15 @@ def test_a_second_supervisor_is_refused(bus: Bus) -> None:
     assert supervisor.launch(bus.home()) == first.pid
 
 
+def test_a_crash_loop_is_reported_in_status_and_ended(bus: Bus) -> None:
+    one = node(bus, BROKEN)
+    wait_for(bus, one, "crash loop", CRASH_LOOP_S)
+    found = status_of(bus, BROKEN)
+    assert found["state"] == "down"
+    assert found["note"] == "crash loop: died 7 times; not restarted any more"
+    assert process_of(one) is None
+
+
 def test_a_killed_supervisor_leaves_the_nodes_running_and_up_brings_another(bus: Bus) -> None:
     first = supervisor.find_supervisor(bus.home())
     assert first is not None
@@ -138,15 +147,6 @@ def test_a_killed_supervisor_leaves_the_nodes_running_and_up_brings_another(bus:
     assert supervisor.find_supervisor(bus.home()) is None
     assert processes.find([node(bus, RESTARTED)]) == before
     assert supervisor.launch(bus.home()) != first.pid
-
-
-def test_a_crash_loop_is_reported_in_status_and_ended(bus: Bus) -> None:
-    one = node(bus, BROKEN)
-    wait_for(bus, one, "crash loop", CRASH_LOOP_S)
-    found = status_of(bus, BROKEN)
-    assert found["state"] == "down"
-    assert found["note"] == "crash loop: died 7 times; not restarted any more"
-    assert process_of(one) is None
 
 
 def test_down_ends_the_supervisor_and_nothing_is_restarted_after_it(make_bus: MakeBus) -> None:
