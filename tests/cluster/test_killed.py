@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import psutil
 import pytest
 
 from tests.cluster.conftest import Bus, MakeBus
+from twinlog.machine import cache_directory
 from twinlog.sites import readiness
 from twinlog.sites.processes import MAIN_CLASS
 from twinlog.wire.cluster import Cluster
@@ -119,7 +121,7 @@ def _arguments(process: psutil.Process) -> list[str]:
 Moment = Callable[[View], bool]
 
 
-def run_until(view: View, moment: Moment, how: signal.Signals, *args: str) -> int | None:
+def run_until(view: View, moment: Moment, how: signal.Signals, *args: str, **environment: str) -> int:
     """Run the program and send it a signal at a moment; returns its exit code.
 
     If the program ends before the moment was seen, there is nothing to be killed: the caller looks
@@ -128,7 +130,7 @@ def run_until(view: View, moment: Moment, how: signal.Signals, *args: str) -> in
     command = subprocess.Popen(
         view.bus.command(*args),
         cwd=view.bus.directory,
-        env=view.bus.environment(),
+        env=view.bus.environment(**environment),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -309,6 +311,27 @@ def test_apply_that_was_killed_in_a_rolling_restart_is_finished_by_the_next_appl
     check_declared_state(running)
     assert threads_of(running) == threads_declared(running)
     assert not (running.broker / "held").exists()
+
+
+@pytest.mark.slow
+def test_up_that_was_killed_while_it_made_the_archive_leaves_nothing_for_the_next_one(
+    fresh: View, tmp_path: Path
+) -> None:
+    cache, archives = tmp_path / "cache", tmp_path / "cache" / "archives"
+    shutil.copytree(cache_directory() / "maven", cache / "maven")
+    training = View(Bus(archives))
+
+    def is_training(_: View) -> bool:
+        return training.jvms() != []
+
+    code = run_until(fresh, is_training, signal.SIGKILL, "up", TWINLOG_CACHE=str(cache))
+    assert code == -signal.SIGKILL
+    assert training.jvms() != []
+    fresh.bus.done("up", TWINLOG_CACHE=str(cache))
+    assert training.jvms() == []
+    assert len(list(archives.glob("*.jsa")) + list(archives.glob("*.aot"))) == 1
+    assert list(archives.glob("training-*")) == []
+    check_declared_state(fresh)
 
 
 def test_down_leaves_no_process_and_spares_strangers_whose_command_line_names_a_node(fresh: View) -> None:

@@ -21,7 +21,7 @@ from tests.cluster.conftest import Bus, MakeBus
 from twinlog.progress import Silent
 from twinlog.sites import local, processes, storage
 from twinlog.sites.home import Home
-from twinlog.sites.layout import Listener, Node, SiteLayout
+from twinlog.sites.layout import Kind, Listener, Node, SiteLayout, random_id
 from twinlog.wire import codes, quorum, topics
 from twinlog.wire.access import Access
 from twinlog.wire.cluster import Cluster, Patience
@@ -41,6 +41,7 @@ users:
 """
 PATIENCE = Patience(total_s=60.0)  # an election takes a second or two; the rest is a busy machine
 END_TIMEOUT_S = 60.0
+SNAPSHOT_HEADER = b"\0\0\0\3"  # the key of a checkpoint's first record
 IDS_IN_A_BLOCK = 1000  # Kafka's controllers hand them out to brokers in such blocks
 
 
@@ -204,47 +205,47 @@ def test_a_site_that_was_destroyed_and_made_again_gets_a_range_of_its_own(bus: B
 # What Kafka's own tool writes
 
 
-@pytest.mark.parametrize("role", ["broker", "second controller"])
+@pytest.mark.parametrize(
+    ("kind", "position", "disks"),
+    [(Kind.BROKER, 0, 1), (Kind.BROKER, 0, 2), (Kind.CONTROLLER, 1, 1)],
+    ids=["broker", "broker with two disks", "second controller"],
+)
 def test_a_formatted_disk_is_what_kafkas_own_tool_would_have_written(
-    bus: Bus, tmp_path: Path, role: str
+    bus: Bus, tmp_path: Path, kind: Kind, position: int, disks: int
 ) -> None:
-    home = bus.home()
-    layout = home.layout("a")
-    node = layout.brokers[0] if role == "broker" else layout.controllers[1]
+    layout = bus.home().layout("a")
+    node = (layout.brokers if kind is Kind.BROKER else layout.controllers)[position]
+    ids = (*node.directory_ids, random_id())[:disks]
+    ours = tuple(tmp_path / f"ours-{number}" for number in range(disks))
+    theirs = tuple(tmp_path / f"theirs-{number}" for number in range(disks))
     java = local.ensure_kafka(Silent()).command()
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    storage.format_site(layout, [moved(node, ours)], java, tmp_path / "scratch")
+    storage.format_site(layout, [replace(node, data=ours, directory_ids=ids)], java, tmp_path / "scratch")
     run_storage_tool(node, layout, java, theirs)
-    assert tree(ours) == tree(theirs)
-    ours_meta, theirs_meta = storage.read_meta(ours), storage.read_meta(theirs)
-    assert ours_meta.pop("directory.id") == node.directory_ids[0]
-    chosen = theirs_meta.pop("directory.id")
-    assert role == "broker" or chosen == node.directory_ids[0]
-    assert ours_meta == theirs_meta
-    for path in tree(ours) - {storage.META}:
-        expected = comparable((theirs / path).read_bytes())
-        found = comparable((ours / path).read_bytes())
-        if path == storage.BOOTSTRAP:
-            assert len(found) == len(expected) + 1  # the record with the first producer id
-            del found[-2]
-        assert found == expected
-
-
-def moved(node: Node, data: Path) -> Node:
-    """The same node with another, empty disk."""
-    return replace(node, data=(data,))
+    for our, their, directory_id in zip(ours, theirs, ids, strict=True):
+        assert tree(our) == tree(their)
+        our_meta, their_meta = storage.read_meta(our), storage.read_meta(their)
+        assert our_meta.pop("directory.id") == directory_id
+        chosen = their_meta.pop("directory.id")
+        assert kind is Kind.BROKER or chosen == directory_id
+        assert our_meta == their_meta
+        for path in tree(our) - {storage.META}:
+            found, expected = (comparable((side / path).read_bytes()) for side in (our, their))
+            if path == storage.BOOTSTRAP:
+                assert len(found) == len(expected) + 1  # the record with the first producer id
+                del found[-2]
+            assert found == expected
 
 
 def tree(directory: Path) -> set[str]:
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
 
 
-def run_storage_tool(node: Node, layout: SiteLayout, java: list[str], data: Path) -> None:
-    """Format a disk as Kafka's documentation says, with the node's own configuration."""
+def run_storage_tool(node: Node, layout: SiteLayout, java: list[str], disks: tuple[Path, ...]) -> None:
+    """Format disks as Kafka's documentation says, with the node's own configuration."""
     settings = (node.directory / "server.properties").read_text()
-    config = data.with_suffix(".properties")
+    config = disks[0].with_suffix(".properties")
     lines = [line for line in settings.splitlines() if not line.startswith("log.dirs=")]
-    config.write_text("\n".join([*lines, f"log.dirs={data}"]) + "\n")
+    config.write_text("\n".join([*lines, f"log.dirs={','.join(map(str, disks))}"]) + "\n")
     command = [*java, "kafka.tools.StorageTool", "format", "--cluster-id", layout.cluster_id]
     command += ["--config", str(config)]
     if Listener.CONTROLLER in node.ports:
@@ -266,5 +267,7 @@ def comparable(data: bytes) -> list[bytes]:
         batch[0:8] = bytes(8)  # base offset: ours has one record more before the footer
         batch[17:21] = bytes(4)  # checksum
         batch[27:43] = bytes(16)  # first and last time
+        if batch[66:70] == SNAPSHOT_HEADER:
+            batch[73:81] = bytes(8)  # and the time that it holds itself
         found.append(bytes(batch))
     return found
