@@ -50,7 +50,9 @@ class Demo:
     def twinlog(self, *args: str) -> None:
         """Run a command and show what it shows."""
         print(f"\n$ twinlog {' '.join(args)}", flush=True)
-        subprocess.run([sys.executable, "-m", "twinlog", *args], cwd=self.directory, check=True)
+        ended = subprocess.run([sys.executable, "-m", "twinlog", *args], cwd=self.directory, check=False)
+        if ended.returncode:
+            raise SystemExit(ended.returncode)
 
     def settings(self, user: str, site: str) -> dict[str, str]:
         """The client settings that the program prints for a user."""

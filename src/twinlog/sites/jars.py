@@ -114,7 +114,9 @@ def _fetch(jar: Jar, repository: Path) -> None:
     except Exception as error:
         raise PrerequisiteError(
             f"could not fetch {jar.coordinates}: {error}",
-            hint="is Maven Central, or a mirror of it, reachable from this machine?",
+            hint="does this machine trust a CA of its own? export REQUESTS_CA_BUNDLE=FILE"
+            if "CERTIFICATE_VERIFY_FAILED" in str(error)
+            else "is Maven Central, or a mirror of it, reachable from this machine?",
         ) from error
     if not is_intact(jar, repository):
         path = jar.path_in(repository)

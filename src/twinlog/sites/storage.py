@@ -170,10 +170,9 @@ def _lay_out(
     try:
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)
-        if position == 0:
-            (making / BOOTSTRAP).write_bytes(checkpoint)
-            if node.kind is Kind.CONTROLLER:
-                shutil.copytree(template / METADATA_LOG, making / METADATA_LOG)
+        (making / BOOTSTRAP).write_bytes(checkpoint)
+        if position == 0 and node.kind is Kind.CONTROLLER:
+            shutil.copytree(template / METADATA_LOG, making / METADATA_LOG)
         meta = {
             "version": "1",
             "cluster.id": cluster_id,
