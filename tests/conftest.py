@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,10 @@ from hypothesis import HealthCheck, settings
 # A busy machine is no finding: examples have no deadline of their own.
 settings.register_profile("twinlog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("twinlog")
+
+# A shell that runs us in the background lets us ignore Ctrl-C, and so would every program that a
+# test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).parents[1]
 COMMAND_TIMEOUT_S = 60  # a command that needs no Kafka takes a third of a second; the rest is a busy machine

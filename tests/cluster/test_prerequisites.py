@@ -205,3 +205,18 @@ def test_a_disk_of_another_cluster_is_not_touched(bus: Bus, tmp_path: Path) -> N
     error = refusal(bus)
     assert "belongs to node 7 of cluster other" in error["what"]
     assert [path.name for path in data.iterdir()] == ["meta.properties"]
+
+
+@pytest.mark.parametrize("command", [("up",), ("down",), ("destroy", "--yes")])
+def test_a_site_that_left_the_file_is_not_forgotten(bus: Bus, command: tuple[str, ...]) -> None:
+    before = FILE.replace("  a:", "  b: {brokers: 1}\n  a:")
+    bus.file.write_text(before)
+    bus.home().allocate()
+    bus.file.write_text(FILE)
+    ended = bus.run(*command)
+    assert ended.returncode == 1
+    assert "site b is still there and the file no longer has it" in ended.stderr
+    bus.file.write_text(before)
+    bus.done("destroy", "--site", "b", "--yes")
+    bus.file.write_text(FILE)
+    bus.done("destroy", "--yes")

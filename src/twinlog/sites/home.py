@@ -79,7 +79,18 @@ class Home:
             raise SiteError(
                 f"bus '{self.bus.bus}' was never brought up", where=str(self.directory), hint="twinlog up"
             )
+        self._refuse_forgotten(state)
         return state
+
+    def _refuse_forgotten(self, state: BusState) -> None:
+        """A site that only left the file still has its nodes and records, and no command would reach them."""
+        for name in state.sites:
+            if name not in self.bus.sites:
+                raise SiteError(
+                    f"site {name} is still there and the file no longer has it",
+                    where=str(self.file),
+                    hint=f"give it its lines back; to be rid of it: twinlog destroy --site {name} --yes",
+                )
 
     @property
     def local_sites(self) -> tuple[str, ...]:

@@ -113,8 +113,9 @@ def up(
     except BaseException:
         for node in starting:
             holds.hold(node, "the last `up` did not finish")
-        # Looked for, not remembered: an interrupt may come between a start and its being noted.
-        left = list(processes.find(starting).values())
+        # Also looked for: an interrupt may come between a start and its being noted.
+        running.update(processes.find(starting))
+        left = [running[node.id] for node in starting if node.id in running]
         processes.end(left, signal.SIGKILL)
         processes.wait(left, KILL_TIMEOUT_S)
         raise

@@ -50,8 +50,9 @@ def _restart(home: Home, site: str, node: Node, kafka: local.Kafka, progress: Pr
     local.stop([node], progress)
     local.configure(home, layout, node, kafka)
     holds.release(node)  # before the start: killed in between, the node may be started by anybody
-    processes.start(node, kafka.java)
-    running = processes.find(layout.local_nodes)
+    process, _ = processes.start(node, kafka.java)
+    # A process that has only just begun may have no command line yet to be found by.
+    running = {**processes.find(layout.local_nodes), node.id: process}
     wait_until_ready(layout, home.admin_access(site), running, local.READY_TIMEOUT_S)
 
 
