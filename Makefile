@@ -14,7 +14,7 @@ HAS_JAVA := test "$$("$(JAVA)" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-unit test-cluster lint drills bench bench-up lock jars-lock clean
+.PHONY: help venv demo test test-unit test-program test-cluster lint drills bench bench-up lock jars-lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,10 +24,13 @@ venv: .venv/dev ## .venv with all that tests need, by the locks; done again only
 demo: .venv/runtime ## from nothing to two secured sites, and down again
 	@$(BIN)/python examples/demo.py
 
-test: lint test-unit test-cluster ## lint, unit tests, tests on real Kafka; K=expr selects
+test: lint test-unit test-program test-cluster ## lint, unit tests, the program, tests on real Kafka; K=expr selects
 
-test-unit: .venv/dev ## tests without Kafka; K=expr selects
-	@$(BIN)/python -m pytest -m "not cluster and not drill and not slow" -n auto $(SELECT)
+test-unit: .venv/dev ## tests of modules, in seconds; K=expr selects
+	@$(BIN)/python -m pytest tests/unit -m "not cluster and not drill and not slow" -n auto $(SELECT)
+
+test-program: .venv/dev ## tests that run the program, without Kafka; K=expr selects
+	@$(BIN)/python -m pytest tests/program -m "not cluster and not drill and not slow" -n auto $(SELECT)
 
 test-cluster: .venv/dev ## tests on real Kafka; K=expr selects
 	@$(BIN)/python -m pytest -m "cluster and not drill and not slow" $(SELECT)

@@ -33,9 +33,8 @@ pytestmark = pytest.mark.cluster
 
 FILE = """\
 bus: killed
-kafka: {num.io.threads: 8, offsets.topic.num.partitions: 1}
 sites:
-  a: {brokers: [{data: disks}], memory: 256MB, controller_memory: 128MB}
+  a: {brokers: [{data: disks, kafka: {num.io.threads: 8}}], memory: 256MB, controller_memory: 128MB}
 """
 CONTENT = """\
 topics:

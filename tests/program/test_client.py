@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Twinlog
-from tests.unit.cli.prepared_bus import prepare
+from tests.program.prepared_bus import prepare
 from twinlog.cli.client import FORMATS, ON_STANDBY, STORES
 from twinlog.sites.home import Home
 from twinlog.spec.effective import largest_message_bytes

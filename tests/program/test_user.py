@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Twinlog
-from tests.unit.cli.prepared_bus import prepare
+from tests.program.prepared_bus import prepare
 from twinlog.sites.home import Home
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.cli.conftest import SAMPLE_PROGRAM, Sample
+from tests.program.conftest import SAMPLE_PROGRAM, Sample
 from twinlog.cli.failure import wants_json
 from twinlog.cli.output import Column, Part, Record, Table, document, plain, to_json
 from twinlog.cli.progress import Lines

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import COMMAND_TIMEOUT_S, Twinlog
-from tests.unit.cli.conftest import SAMPLE_PROGRAM, Sample
+from tests.program.conftest import SAMPLE_PROGRAM, Sample
 
 
 def test_site_error_is_three_lines_on_stderr_and_exit_1(sample: Sample) -> None:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.conftest import Twinlog
-from tests.unit.cli.prepared_bus import prepare
+from tests.program.prepared_bus import prepare
 from twinlog.ops.inventory import Verdict, verdict
 from twinlog.ops.rotation import Step, steps_from
 from twinlog.sites.certificates import Kind, State, utc_now
