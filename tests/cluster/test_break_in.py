@@ -10,18 +10,15 @@ from __future__ import annotations
 import random
 import socket
 import ssl
-import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import confluent_kafka
 import pytest
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -30,26 +27,21 @@ from kafka.protocol.producer import (
 )
 
 from tests.cluster.conftest import Bus
+from tests.cluster.doors import GROUP, TIMEOUT_S, Doors, TlsServer, knock, read, written
 from twinlog.errors import KafkaError
-from twinlog.sites import certificates, processes
-from twinlog.sites.certificates import Authority, Kind, Realm, Wanted, utc_now
-from twinlog.sites.home import Home
+from twinlog.sites.certificates import Kind, Realm
 from twinlog.sites.layout import Listener
-from twinlog.sites.pemfiles import read_certificate, read_key
 from twinlog.sites.pki import Pki
 from twinlog.spec.model import Certificates
 from twinlog.wire import acls, codes, configs, quotas, topics, users
 from twinlog.wire.access import Access, Mechanism, Protocol
 from twinlog.wire.acls import Acl, Operation, Resource
-from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import Cluster, Patience
-from twinlog.wire.connection import Connection
 from twinlog.wire.deadlines import Deadline
 from twinlog.wire.failures import ConnectionFailed
 
 pytestmark = pytest.mark.cluster
 
-TIMEOUT_S = 30.0  # a refusal takes a tenth of a second; the rest is a busy machine
 PATIENCE = Patience(connect_s=TIMEOUT_S, request_s=TIMEOUT_S, total_s=TIMEOUT_S)
 CLIENT, CLIENT_TLS, LINK, CONTROLLER = (
     Listener.CLIENT,
@@ -62,62 +54,6 @@ NOT_TRUSTED = "is not trusted"
 NO_CERTIFICATE = "the broker ended TLS: .*certificate|closed the connection"
 NOT_ACCEPTED = "does not accept our certificate|closed the connection"
 EXPIRED = "does not accept our certificate: it has expired|our certificate has expired"
-
-
-@dataclass(frozen=True)
-class Doors:
-    """The live sites, seen by somebody who wants to get in."""
-
-    home: Home
-    foreign: Pki  # of another bus with the same name
-
-    def address(self, listener: Listener, site: str = "a") -> HostPort:
-        """Where a listener is."""
-        return HostPort.parse(self.home.layout(site).bootstrap(listener)[0])
-
-    def realm(self, listener: Listener) -> Realm:
-        """The authority behind a listener's own certificate."""
-        return Realm.CLIENTS if listener in (CLIENT, CLIENT_TLS) else Realm.LINK
-
-    def access(self, listener: Listener) -> Access:
-        """Everything right but the credentials: none are given."""
-        return Access(
-            bootstrap=(str(self.address(listener)),),
-            protocol=Protocol.SSL,
-            ca_pem=self.home.pki.trust_pem(self.realm(listener)),
-        )
-
-    def user(self, name: str, site: str = "a") -> Access:
-        """A user of the file, as it comes in rightly."""
-        return self.home.user_access(name, site)
-
-    def shown(self, listener: Listener, kind: Kind, name: str, *, pki: Pki | None = None) -> Access:
-        """With a certificate of the bus's own, or of another, authorities."""
-        issued = (pki or self.home.pki).issue(kind, name)
-        return replace(self.access(listener), cert_pem=issued.chain_pem, key_pem=issued.key_pem)
-
-    def made(self, listener: Listener, kind: Kind, name: str, *, days_ago: int = 0) -> Access:
-        """With a certificate for one day that the bus's own authority signed so long ago."""
-        chain, key = self.signed(kind, name, days_ago=days_ago)
-        return replace(self.access(listener), cert_pem=chain, key_pem=key)
-
-    def signed(self, kind: Kind, name: str, *, days_ago: int) -> tuple[str, str]:
-        """A chain and its key."""
-        base = self.home.directory / "pki" / kind.realm / "ca-1"
-        authority = Authority(read_certificate(base.with_suffix(".crt")), read_key(base.with_suffix(".key")))
-        wanted = Wanted(
-            self.home.bus.bus, kind, name, frozenset({"127.0.0.1"}), timedelta(days=1), timedelta(0)
-        )
-        key = certificates.new_key()
-        leaf = certificates.make_leaf(
-            wanted, key.public_key(), authority, utc_now() - timedelta(days=days_ago)
-        )
-        return certificates.certificate_pem(leaf) + authority.pem, certificates.key_pem(key)
-
-    def pids(self) -> dict[int, int]:
-        """The processes of all nodes."""
-        nodes = [node for site in ("a", "b") for node in self.home.layout(site).nodes]
-        return {number: process.pid for number, process in processes.find(nodes).items()}
 
 
 @pytest.fixture(scope="module")
@@ -136,12 +72,6 @@ def pids_before(doors: Doors) -> dict[int, int]:
 @pytest.fixture(autouse=True)
 def _look_first(pids_before: dict[int, int]) -> None:
     """Whoever runs is known before the first attempt."""
-
-
-def knock(access: Access) -> None:
-    """Connect, log in if the protocol says so, and ask who is there; one attempt."""
-    with Connection(HostPort.parse(access.bootstrap[0]), access, timeout_s=TIMEOUT_S) as connection:
-        connection.call(MetadataRequest(topics=[]), MetadataResponse)
 
 
 # In the TLS handshake
@@ -287,37 +217,13 @@ def test_a_client_refuses_a_server_whose_certificate_has_expired(doors: Doors, t
     store.write_text(key + chain)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(store)
-    with tls_server(context) as port:
+    with TlsServer(context) as port:
         access = replace(doors.user("shop"), bootstrap=(f"127.0.0.1:{port}",))
         with pytest.raises(ConnectionFailed, match="the broker's certificate ended"):
             knock(access)
         producer = confluent_kafka.Producer(access.librdkafka() | {"log_level": 0})
         with pytest.raises(confluent_kafka.KafkaException):
             producer.list_topics(timeout=2.0)
-
-
-class tls_server:
-    """A server that shows its certificate to everybody and says nothing more."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self._context = context
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-
-    def __enter__(self) -> int:
-        self._thread.start()
-        return int(self._listening.getsockname()[1])
-
-    def __exit__(self, *_: object) -> None:
-        self._listening.close()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                plain, _ = self._listening.accept()
-                with plain, suppress(OSError):
-                    plain.settimeout(TIMEOUT_S)
-                    self._context.wrap_socket(plain, server_side=True).close()
 
 
 # At the login
@@ -370,7 +276,6 @@ def test_an_ordinary_client_is_refused_by_the_login(doors: Doors, changes: dict[
 # By rights
 
 TOPIC = "TOPIC_AUTHORIZATION_FAILED"
-GROUP = "GROUP_AUTHORIZATION_FAILED"
 CLUSTER = "CLUSTER_AUTHORIZATION_FAILED"
 TRANSACTION = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 GREEDY = Acl(Resource.TOPIC, "*", "User:shop", Operation.ALL)
@@ -464,37 +369,6 @@ def test_a_signed_certificate_of_no_user_has_no_rights(doors: Doors, name: str) 
             with pytest.raises(KafkaError) as caught:
                 deed(cluster)
             assert caught.value.code == code
-
-
-def written(access: Access, topic: str) -> str:
-    """Write one record as an ordinary client; returns why it was not taken."""
-    said: list[confluent_kafka.KafkaError | None] = []
-    settings = access.librdkafka() | {"acks": "all", "message.timeout.ms": int(TIMEOUT_S * 1000)}
-    producer = confluent_kafka.Producer(settings)
-    producer.produce(topic, b"break-in", b"key", on_delivery=lambda error, _: said.append(error))
-    producer.flush(2 * TIMEOUT_S)
-    assert said, "the client never said how it went"
-    return "" if said[0] is None else str(said[0].name())
-
-
-def read(access: Access, topic: str, group: str, *, assigned: bool = False) -> str:
-    """Read as an ordinary client until something comes; returns what was refused."""
-    settings = access.librdkafka() | {"group.id": group, "enable.auto.commit": False}
-    consumer = confluent_kafka.Consumer(settings | {"auto.offset.reset": "earliest"})
-    try:
-        if assigned:
-            consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
-        else:
-            consumer.subscribe([topic])
-        while True:
-            message = consumer.poll(2 * TIMEOUT_S)
-            assert message is not None, "nothing came, not even an error"
-            refused = "" if message.error() is None else str(message.error().name())
-            # The client looks for its group's coordinator also where no group is needed.
-            if not (assigned and refused == GROUP):
-                return refused
-    finally:
-        consumer.close()
 
 
 def test_right_user_on_a_wrong_topic_is_refused(doors: Doors) -> None:
