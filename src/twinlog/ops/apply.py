@@ -45,6 +45,8 @@ def apply_all(
     taken: list[steps.Step] = [step for step in planned if isinstance(step, steps.Start)]
     if starting:
         local.up(home, starting, progress)
+        # A new broker changes what its neighbours are told: how many copies Kafka's own topics have.
+        planned = plan_all(home, names, prune=prune)
     for name in names:
         restarts = [step for step in planned if isinstance(step, steps.Restart) and step.site == name]
         if restarts:
