@@ -155,7 +155,7 @@ def test_down_ends_the_supervisor_and_nothing_is_restarted_after_it(make_bus: Ma
     present = supervisor.find_supervisor(small.home())
     assert present is not None
     small.done("down")
-    assert not present.is_running()
+    assert not processes.is_running(present)
     # Another one that comes meanwhile finds every node held.
     with subprocess.Popen(small.command("supervise"), cwd=small.directory, env=small.environment()) as late:
         for one in small.home().layout("a").nodes:
