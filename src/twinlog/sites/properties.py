@@ -30,7 +30,7 @@ SMALL_HEAP_BYTES = 1 << 30
 AOT_SUFFIX = ".aot"  # from Java 25 on; before, archives end in .jsa
 # Half of a node's start went into optimising code that runs only during the start. A controller
 # does with the first compiler; a broker's second one begins at ten times its usual thresholds,
-# which what is really hot passes within seconds.
+# which what is really hot still passes.
 LIGHT_COMPILER = ("-XX:TieredStopAtLevel=1",)
 LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=50000",
