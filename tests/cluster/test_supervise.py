@@ -42,7 +42,7 @@ def bus(make_bus: MakeBus) -> Iterator[Bus]:
     kill(broken)
     yield made
     made.done("destroy", "--yes")
-    assert supervisor.find_supervisor(made.home()) is None
+    assert supervisor.background(made.home()).find() is None
 
 
 def node(bus: Bus, number: int) -> Node:
@@ -121,12 +121,12 @@ def test_a_lost_disk_is_reported_and_never_formatted(bus: Bus) -> None:
 
 
 def test_a_second_supervisor_is_refused(bus: Bus) -> None:
-    first = supervisor.find_supervisor(bus.home())
+    first = supervisor.background(bus.home()).find()
     assert first is not None
     second = bus.run("supervise", timeout_s=SOON_S)
     assert second.returncode == 2
-    assert "a supervisor watches this bus already" in second.stderr
-    assert supervisor.launch(bus.home()) == first.pid
+    assert "runs already" in second.stderr
+    assert supervisor.background(bus.home()).launch() == first.pid
 
 
 def test_a_crash_loop_is_reported_in_status_and_ended(bus: Bus) -> None:
@@ -139,20 +139,20 @@ def test_a_crash_loop_is_reported_in_status_and_ended(bus: Bus) -> None:
 
 
 def test_a_killed_supervisor_leaves_the_nodes_running_and_up_brings_another(bus: Bus) -> None:
-    first = supervisor.find_supervisor(bus.home())
+    first = supervisor.background(bus.home()).find()
     assert first is not None
     before = processes.find([node(bus, RESTARTED)])
     first.kill()
     first.wait(SOON_S)
-    assert supervisor.find_supervisor(bus.home()) is None
+    assert supervisor.background(bus.home()).find() is None
     assert processes.find([node(bus, RESTARTED)]) == before
-    assert supervisor.launch(bus.home()) != first.pid
+    assert supervisor.background(bus.home()).launch() != first.pid
 
 
 def test_down_ends_the_supervisor_and_nothing_is_restarted_after_it(make_bus: MakeBus) -> None:
     small = make_bus(FILE.replace("brokers: 4", "brokers: 1"), up=False)
     small.done("up", "--supervise")
-    present = supervisor.find_supervisor(small.home())
+    present = supervisor.background(small.home()).find()
     assert present is not None
     small.done("down")
     assert not processes.is_running(present)

@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, Entry] = {
     "up": Entry("twinlog.cli.up", "Bring up the sites and make them what the file says."),
     "apply": Entry("twinlog.cli.apply", "Make the sites what the file says."),
     "status": Entry("twinlog.cli.status", "Show how the sites and their nodes are."),
+    "link": Entry("twinlog.cli.link", "Mirror the active to the standby, at the same offsets."),
     "client": Entry("twinlog.cli.client", "Print a ready client file for a user."),
     "user": Entry("twinlog.cli.user", "List users, show or rotate a password."),
     "certs": Entry("twinlog.cli.certs", "Look at, renew, fetch, sign and exchange certificates."),

@@ -39,7 +39,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
         )
         with home.state_file.locked("destroy"):
             if site is None:
-                supervisor.dismiss(home)
+                supervisor.background(home).dismiss()
             deleted = removal.destroy(home, names, ctx.progress, whole=site is None)
     reached = [name for name in home.chosen(site) if name not in home.local_sites]
     columns = [Column("sites"), Column("deleted")]

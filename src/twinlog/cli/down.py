@@ -34,7 +34,7 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
     names = [name for name in home.chosen(site) if state is not None and name in state.sites]
     with home.state_file.locked("down"):
         if site is None:
-            supervisor.dismiss(home)
+            supervisor.background(home).dismiss()
         ended = local.down(home, names, ctx.progress, timeout_s=timeout)
     reached = [name for name in home.chosen(site) if name not in home.local_sites]
     columns = [Column("sites"), Column("stopped", "nodes stopped")]

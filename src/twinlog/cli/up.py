@@ -51,7 +51,7 @@ def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | 
         )
         apply.settle(home, chosen, ctx.progress, yes=ctx.yes)
         if supervise:
-            supervisor.launch(home)
+            supervisor.background(home).launch()
     took_s = round(time.monotonic() - began, 1)
     rows = [
         {

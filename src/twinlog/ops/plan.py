@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from twinlog.ops import steps
 from twinlog.ops.rights import rights
+from twinlog.ops.roles import settings_in
 from twinlog.ops.world import World
 from twinlog.spec.effective import topic_settings
 from twinlog.spec.model import Auth, Bus, Role, Topic
@@ -22,6 +23,7 @@ from twinlog.wire.topics import NewTopic
 MECHANISMS = {Auth.SCRAM: Mechanism.SCRAM_SHA_512, Auth.SCRAM_256: Mechanism.SCRAM_SHA_256}
 SHRINKING = ("retention.ms", "retention.bytes")
 KEEP_ALL = -1
+OWN_PRINCIPALS = "User:twinlog:"  # the mirror gives and takes the rights of its own
 
 
 def plan(
@@ -76,7 +78,7 @@ def _contents(
     ours = not bus.sites[world.site].exists_already
     if ours:
         yield from _cluster_settings(world)
-    yield from _topics(bus, world, ours, prune)
+    yield from _topics(bus, role, world, ours, prune)
     yield from _passwords(bus, world, ours, fingerprints)
     yield from _rights(bus, role, world, ours)
     yield from _quotas(bus, world, ours)
@@ -88,10 +90,11 @@ def _cluster_settings(world: World) -> Iterator[steps.Step]:
         yield steps.SetCluster(world.site, wanted)
 
 
-def _topics(bus: Bus, world: World, ours: bool, prune: bool) -> Iterator[steps.Step]:
+def _topics(bus: Bus, role: Role, world: World, ours: bool, prune: bool) -> Iterator[steps.Step]:
     for name, topic in bus.topics.items():
         present = world.topics.get(name)
-        wanted = topic_settings(bus, topic, world.site) if ours else _given_settings(bus, topic, world)
+        declared = topic_settings(bus, topic, world.site) if ours else _given_settings(bus, topic, world)
+        wanted = settings_in(role, topic, declared)
         if present is None:
             copies = topic.replication_on(world.brokers)
             new = NewTopic(name, topic.partitions, copies, configs=wanted)
@@ -173,6 +176,7 @@ def _rights(bus: Bus, role: Role, world: World, ours: bool) -> Iterator[steps.St
         return
     wanted = rights(bus, role)
     missing, extra = wanted - world.rules, world.rules - wanted
+    extra = frozenset(rule for rule in extra if not rule.principal.startswith(OWN_PRINCIPALS))
     if not ours:
         # What no role of the site would give, somebody else gave.
         extra &= rights(bus, Role.ACTIVE) | rights(bus, Role.STANDBY)

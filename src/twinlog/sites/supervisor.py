@@ -8,25 +8,19 @@ a crash loop and left alone until somebody brings it up. `decide` is pure; the l
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
-
-import psutil
 
 from twinlog.durable import write_text
-from twinlog.errors import SiteError, TwinlogError, UsageError
+from twinlog.errors import TwinlogError, UsageError
 from twinlog.sites import holds, processes, storage
+from twinlog.sites.background import Background
 from twinlog.sites.home import Home
 from twinlog.sites.java import find_java
 from twinlog.sites.layout import Node
@@ -34,9 +28,6 @@ from twinlog.sites.layout import Node
 TURN_S = 1.0
 BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_S = 300.0  # a node that ran this long starts again with the first back-off
-REPORT = "supervisor.json"
-LOG = "supervisor.log"
-LOCK = "supervisor.lock"
 LAUNCH_TIMEOUT_S = 10.0
 
 
@@ -119,7 +110,7 @@ class Supervisor:
 
     def run(self, stop: threading.Event) -> None:
         """Turn after turn until told to stop; a failed turn is logged and followed by the next."""
-        with _alone(self.home):
+        with background(self.home).alone():
             while not stop.is_set() and self.home.directory.exists():
                 try:
                     self.run_once()
@@ -157,7 +148,7 @@ class Supervisor:
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "nodes": {step.node: step.why for step in steps},
         }
-        write_text(self.home.directory / REPORT, json.dumps(report) + "\n")
+        write_text(background(self.home).report, json.dumps(report) + "\n")
 
     def _say(self, who: str, what: str) -> None:
         # Countdowns differ every second and are not news.
@@ -167,85 +158,18 @@ class Supervisor:
             self.log(f"{datetime.now(UTC).isoformat(timespec='seconds')} {who}: {what}")
 
 
-@contextmanager
-def _alone(home: Home) -> Iterator[None]:
-    """Be the supervisor of this bus, or be told who is."""
-    with (home.directory / LOCK).open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                "a supervisor watches this bus already", where=str(home.directory), hint="twinlog status"
-            ) from None
-        file.truncate(0)
-        # A pid alone may come to be a stranger's; with the start time it is one process for ever.
-        file.write(f"{os.getpid()} {psutil.Process().create_time()}")
-        file.flush()
-        try:
-            yield
-        finally:
-            file.truncate(0)
-
-
-def find_supervisor(home: Home) -> psutil.Process | None:
-    """The supervisor of this bus, if one runs, however it was started."""
-    try:
-        number, started = (home.directory / LOCK).read_text().split()
-        process = psutil.Process(int(number))
-        same = process.create_time() == float(started) and processes.is_running(process)
-    except (FileNotFoundError, ValueError, psutil.Error):
-        return None
-    return process if same else None
-
-
-def _command(home: Home) -> list[str]:
-    return [sys.executable, "-m", "twinlog", "supervise", "--file", str(home.file)]
-
-
-def launch(home: Home) -> int:
-    """Leave a supervisor behind; one that runs already stays. Returns its pid."""
-    present = find_supervisor(home)
-    if present is not None:
-        return present.pid
-    report = home.directory / REPORT
-    report.unlink(missing_ok=True)
-    with (home.directory / LOG).open("ab") as output:
-        child = subprocess.Popen(
-            _command(home), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )
-    _wait_for(report, child)
-    return child.pid
-
-
-def _wait_for(report: Path, child: subprocess.Popen[bytes]) -> None:
-    pause = threading.Event()
-    end = time.monotonic() + LAUNCH_TIMEOUT_S
-    while not report.exists():
-        if child.poll() is not None or time.monotonic() > end:
-            raise SiteError(
-                "the supervisor did not start",
-                where=str(report.with_name(LOG)),
-                hint=f"cat {report.with_name(LOG)}",
-            )
-        pause.wait(0.05)
-
-
-def dismiss(home: Home) -> None:
-    """End the supervisor, if one runs; the nodes go on."""
-    process = find_supervisor(home)
-    if process is not None:
-        processes.end([process], signal.SIGTERM)
-        if processes.wait([process], LAUNCH_TIMEOUT_S):
-            raise SiteError(f"the supervisor (pid {process.pid}) does not end", hint=f"ps -fp {process.pid}")
-    (home.directory / REPORT).unlink(missing_ok=True)
+def background(home: Home) -> Background:
+    """The supervisor as a process of its own."""
+    command = (sys.executable, "-m", "twinlog", "supervise", "--file", str(home.file))
+    return Background("supervisor", home.directory, command)
 
 
 def report_of(home: Home) -> Mapping[str, str]:
     """What a running supervisor last said about each node."""
-    if find_supervisor(home) is None:
+    if background(home).find() is None:
         return {}
     try:
-        found = json.loads((home.directory / REPORT).read_text())["nodes"]
+        found = json.loads(background(home).report.read_text())["nodes"]
     except (FileNotFoundError, ValueError, KeyError):
         return {}
     return dict(found)

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from twinlog.spec import gate_rules, setting_rules, site_rules, size_rules, topic_rules, user_rules
+from twinlog.spec import (
+    gate_rules,
+    link_rules,
+    setting_rules,
+    site_rules,
+    size_rules,
+    topic_rules,
+    user_rules,
+)
 from twinlog.spec.document import Path
 from twinlog.spec.finding import Finding
 from twinlog.spec.model import Bus
@@ -46,6 +54,10 @@ def findings(bus: Bus, broken: Collection[Path] = ()) -> list[Finding]:
             found += user_rules.topics(bus, user)
     if right(("gate",)):
         found += gate_rules.of_gate(bus)
+    if right(("link",)):
+        found += link_rules.of_link(bus)
+    if right(("pipeline",)):
+        found += link_rules.of_pipeline(bus)
     if right(("certificates",)):
         found += gate_rules.of_certificates(bus)
     return list(dict.fromkeys(found))

@@ -194,6 +194,34 @@ class Gate(Part):
     promote: Promote = Promote.ASK
 
 
+class Identity(StrEnum):
+    """Under whose name a mirrored batch stands at the standby."""
+
+    KEEP = "keep"  # its producer's, so that a producer that moves is recognised
+    LINK = "link"  # the mirror's
+
+
+class Link(Part):
+    """The mirror from the active to the standby."""
+
+    identity: Identity = Identity.KEEP
+    include: tuple[NamePattern, ...] = ()  # topics that the file does not declare
+    exclude: tuple[NamePattern, ...] = ()
+    groups: tuple[NamePattern, ...] = ("*",)  # consumer groups whose offsets go along
+    max_rate: BytesPerSecond | None = None
+    tasks: Annotated[Whole, Field(ge=1, le=256)] = 2
+    epoch: Duration = Duration(60.0)  # so long a task holds its partitions
+    metrics: str | None = None  # host:port of a page for Prometheus
+
+
+class Pipeline(Part):
+    """Where Spark runs."""
+
+    master: str = "local"
+    memory: Bytes = Bytes(512 * 1024 * 1024)
+    settings: Settings = {}  # spark.…
+
+
 class Certificates(Part):
     """How long certificates last and when they are renewed."""
 
@@ -212,6 +240,8 @@ class Bus(Part):
     topics: Annotated[dict[TopicName, Topic], BeforeValidator(_nothing_is_empty)] = {}
     users: Annotated[dict[UserName, User], BeforeValidator(_nothing_is_empty)] = {}
     gate: Gate = Gate()
+    link: Link = Link()
+    pipeline: Pipeline = Pipeline()
     certificates: Certificates = Certificates()
     kafka: Settings = {}
 

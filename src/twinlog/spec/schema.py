@@ -9,7 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from twinlog.spec.model import Broker, Bus, Certificates, Gate, Part, Password, Quota, Site, Topic, User
+from twinlog.spec.model import (
+    Broker,
+    Bus,
+    Certificates,
+    Gate,
+    Link,
+    Part,
+    Password,
+    Pipeline,
+    Quota,
+    Site,
+    Topic,
+    User,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HOST = "Address that the brokers listen on, without a port."
@@ -27,6 +40,8 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "topics": "Topics by name. They exist on every site.",
         "users": "Clients by name. Each may do what is written here and nothing else.",
         "gate": "The one address that clients know.",
+        "link": "The mirror from the active to the standby.",
+        "pipeline": "Where Spark runs, which does the mirroring.",
         "certificates": "How long certificates last.",
         "kafka": f"{_KAFKA} They are for every site that Twinlog runs.",
     },
@@ -91,6 +106,21 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "address": "Where clients bootstrap: host:port.",
         "failover_after": "How long the active site must be gone before the standby may take over.",
         "promote": "Who decides then: ask a person, or automatic (needs a witness).",
+    },
+    Link: {
+        "identity": "Whose name mirrored batches bear: keep (their producers') or link (the mirror's own).",
+        "include": "Topics to mirror that the file does not declare: names, or a beginning and an asterisk.",
+        "exclude": "Topics not to mirror, of those that `include` means.",
+        "groups": "Consumer groups whose offsets go along.",
+        "max_rate": "The most that the mirror copies, as in 50MB/s.",
+        "tasks": "How many tasks share the partitions.",
+        "epoch": "How long a task holds its partitions before the next one takes over.",
+        "metrics": "Where to serve a page for Prometheus: host:port. By default nowhere.",
+    },
+    Pipeline: {
+        "master": "Where Spark runs: local, local[4], spark://host:7077, yarn, k8s://…",
+        "memory": "Memory of Spark's driver.",
+        "settings": "Spark's own settings, spark.….",
     },
     Certificates: {
         "validity": "How long a certificate lasts.",

@@ -198,12 +198,18 @@ class Cluster:
         answer: type[Answer],
         *,
         broker_id: int | None = None,
+        min_version: int = 0,
         max_version: int | None = None,
     ) -> Answer:
         """Send a request to any broker, or to the named one, a single time."""
         connection = self.any_broker() if broker_id is None else self.broker(broker_id)
-        timeout_s = self._within(self.patience.request_s)
-        return connection.call(request, answer, timeout_s=timeout_s, max_version=max_version)
+        return connection.call(
+            request,
+            answer,
+            timeout_s=self._within(self.patience.request_s),
+            min_version=min_version,
+            max_version=max_version,
+        )
 
     def ask(
         self,

@@ -1,7 +1,9 @@
 """One connection to one broker: TCP, TLS, login, and requests in the version both sides know.
 
 `cluster` keeps these; code that needs requests in flight uses `send` and `receive` itself, which
-may be called up to five times ahead of each other. Not for use by two threads at a time.
+may be called up to five times ahead of each other. What moves records (`fetching`, `appending`)
+brings its own bytes (`RawRequest`), so that records are copied as seldom as the socket allows.
+Not for use by two threads at a time.
 Every wait ends at a deadline. Any error closes the connection: what a half-read answer would
 leave behind must never be taken for the next one. A request that did not leave whole was not
 done; a write that left and was not answered is an `UnknownOutcome`.
@@ -15,9 +17,10 @@ import ssl
 import struct
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, NoReturn, Self
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
@@ -27,6 +30,7 @@ from twinlog.errors import KafkaError, TwinlogError, UnknownOutcome
 from twinlog.wire import codes
 from twinlog.wire.access import Access, Protocol
 from twinlog.wire.addresses import HostPort
+from twinlog.wire.compact import skip_tags
 from twinlog.wire.deadlines import Clock, Deadline
 from twinlog.wire.failures import ClosedByPeer, NotKafka, Stage, explain
 from twinlog.wire.login import Answer, log_in
@@ -38,16 +42,37 @@ _LENGTH = struct.Struct(">i")
 _HEADER_BYTES_MOST = 256  # a response header: an id and, rarely, tagged fields
 _UNSUPPORTED_VERSION = 35
 _UNREADABLE = (ValueError, IndexError, TypeError, struct.error)
+_REQUEST_HEADER = struct.Struct(">hhih")  # api key, version, number, length of the client's id
+_NUMBER = struct.Struct(">i")
+_NO_TAGS = b"\0"
+_MOST_PIECES = 512  # in one call; the system's own limit is 1024
+_HIGHEST_NUMBER = 2**31 - 1
+
+Piece = bytes | bytearray | memoryview
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Pending(Generic[Answer]):
+class RawRequest(Generic[Result]):
+    """A request that its sender has encoded: what follows the header, and how to read what answers it.
+
+    Only for versions with compact lengths and tagged fields (KIP-482), which fix the form of both headers.
+    """
+
+    name: str
+    api_key: int
+    version: int
+    body: Sequence[Piece]
+    read: Callable[[memoryview], Result]
+
+
+@dataclass(frozen=True)
+class Pending(Generic[Result]):
     """A request that was sent and whose answer has not been read yet."""
 
     name: str
     number: int
-    version: int
-    answer: type[Answer]
+    read: Callable[[memoryview], Result]  # the whole frame, without its length
 
     @property
     def is_write(self) -> bool:
@@ -102,11 +127,13 @@ class Connection:
         answer: type[Answer],
         *,
         timeout_s: float | None = None,
+        min_version: int = 0,
         max_version: int | None = None,
     ) -> Answer:
         """Send one request and wait for its answer."""
         deadline = Deadline(self._timeout_s if timeout_s is None else timeout_s, self._clock)
-        return self.receive(self.send(request, answer, deadline, max_version=max_version), deadline)
+        sent = self.send(request, answer, deadline, min_version=min_version, max_version=max_version)
+        return self.receive(sent, deadline)
 
     def send(
         self,
@@ -114,26 +141,47 @@ class Connection:
         answer: type[Answer],
         deadline: Deadline,
         *,
+        min_version: int = 0,
         max_version: int | None = None,
     ) -> Pending[Answer]:
         """Send one request; its answer is read by `receive`, in the order of sending."""
-        version = self._version_for(type(request), max_version)
-        self._number += 1
-        frame = _encode(request, version, self._number, self._client_id)
-        try:
-            self._write(frame, deadline)
-        except OSError as error:
-            self._fail(error)
-        pending = Pending(type(request).__name__, self._number, version, answer)
-        self._pending.append(pending)
-        return pending
+        ours = Range(*type(request).valid_versions)
+        high = ours.high if max_version is None else min(ours.high, max_version)
+        version = self.agree(type(request).__name__, request.API_KEY, Range(max(ours.low, min_version), high))
+        number = self._next_number()
+        frame = _encode(request, version, number, self._client_id)
 
-    def receive(self, pending: Pending[Answer], deadline: Deadline) -> Answer:
+        def read(frame: memoryview) -> Answer:
+            return _decode(frame, answer, version, number)
+
+        return self._dispatch([frame], Pending(type(request).__name__, number, read), deadline)
+
+    def send_raw(self, request: RawRequest[Result], deadline: Deadline) -> Pending[Result]:
+        """Send a request that is encoded already; its answer is read by `receive` as well."""
+        number = self._next_number()
+        client = self._client_id.encode()
+        header = _REQUEST_HEADER.pack(request.api_key, request.version, number, len(client)) + client
+        size = len(header) + len(_NO_TAGS) + sum(len(piece) for piece in request.body)
+        frame = [_LENGTH.pack(size) + header + _NO_TAGS, *request.body]
+
+        def read(frame: memoryview) -> Result:
+            (answered,) = _NUMBER.unpack_from(frame)
+            if answered != number:
+                raise NotKafka(len(frame))
+            return request.read(frame[skip_tags(frame, _NUMBER.size) :])
+
+        return self._dispatch(frame, Pending(request.name, number, read), deadline)
+
+    def receive(self, pending: Pending[Result], deadline: Deadline) -> Result:
         """Wait for the answer to the oldest request that was sent and not answered yet."""
         if not self._pending or self._pending[0] is not pending:
             raise RuntimeError("answers are read in the order of sending")
         try:
-            answer = self._decode(self._read_frame(deadline), pending)
+            frame = self._read_frame(deadline)
+            try:
+                answer = pending.read(frame)
+            except _UNREADABLE as error:
+                raise NotKafka(len(frame)) from error
         except OSError as error:
             self._lost(error, pending)
         self._pending.popleft()
@@ -141,10 +189,28 @@ class Connection:
             self._stage = Stage.READY
         return answer
 
+    def agree(self, name: str, api_key: int, ours: Range) -> int:
+        """The version of a request to send: the highest that both sides know."""
+        theirs = self._versions.get(api_key)
+        version = choose(ours, theirs)
+        if version is None:
+            known = f"knows versions {theirs.low} to {theirs.high}" if theirs else "does not know it"
+            raise KafkaError(
+                f"{name} cannot be sent: the broker {known}",
+                code="UNSUPPORTED_VERSION",
+                where=str(self.address),
+                hint="is the broker much older or newer than Kafka 4.3? is this a controller's port?",
+            )
+        return version
+
     def supports(self, request: type[ApiMessage], max_version: int | None = None) -> bool:
         """True if the broker knows a version of a request that we know too."""
         ours = Range(*request.valid_versions)
         return choose(ours, self._versions.get(request.API_KEY), max_version) is not None
+
+    def knows(self, api_key: int, ours: Range) -> bool:
+        """True if the broker knows one of these versions of a request."""
+        return choose(ours, self._versions.get(api_key)) is not None
 
     @property
     def is_open(self) -> bool:
@@ -207,18 +273,17 @@ class Connection:
 
     # Bytes
 
-    def _version_for(self, request: type[ApiMessage], cap: int | None) -> int:
-        ours, theirs = Range(*request.valid_versions), self._versions.get(request.API_KEY)
-        version = choose(ours, theirs, cap)
-        if version is None:
-            known = f"knows versions {theirs.low} to {theirs.high}" if theirs else "does not know it"
-            raise KafkaError(
-                f"{request.__name__} cannot be sent: the broker {known}",
-                code="UNSUPPORTED_VERSION",
-                where=str(self.address),
-                hint="is the broker much older or newer than Kafka 4.3? is this a controller's port?",
-            )
-        return version
+    def _next_number(self) -> int:
+        self._number = self._number % _HIGHEST_NUMBER + 1
+        return self._number
+
+    def _dispatch(self, frame: list[Piece], pending: Pending[Result], deadline: Deadline) -> Pending[Result]:
+        try:
+            self._write(frame, deadline)
+        except OSError as error:
+            self._fail(error)
+        self._pending.append(pending)
+        return pending
 
     def _armed(self, deadline: Deadline) -> socket.socket:
         """The socket, with its timeout set to the time that is left."""
@@ -230,10 +295,15 @@ class Connection:
         self._socket.settimeout(left)
         return self._socket
 
-    def _write(self, frame: bytes, deadline: Deadline) -> None:
-        rest = memoryview(frame)
-        while rest:
-            rest = rest[self._armed(deadline).send(rest) :]
+    def _write(self, frame: list[Piece], deadline: Deadline) -> None:
+        if isinstance(self._socket, ssl.SSLSocket):
+            # TLS cannot gather, and a record of its own for every piece would cost more than one copy.
+            rest = memoryview(frame[0] if len(frame) == 1 else b"".join(frame))
+            while rest:
+                rest = rest[self._armed(deadline).send(rest) :]
+            return
+        while frame:
+            frame = _unsent(frame, self._armed(deadline).sendmsg(frame[:_MOST_PIECES]))
 
     def _read_frame(self, deadline: Deadline) -> memoryview:
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size, deadline))
@@ -250,17 +320,6 @@ class Connection:
                 raise ClosedByPeer("closed")
             rest = rest[count:]
         return whole
-
-    def _decode(self, frame: memoryview, pending: Pending[Answer]) -> Answer:
-        kind = pending.answer[pending.version]
-        header = io.BytesIO(frame[:_HEADER_BYTES_MOST])
-        try:
-            if kind.parse_header(header).correlation_id != pending.number:
-                raise NotKafka(len(frame))
-            answer: Answer = kind.decode(frame[header.tell() :])
-        except _UNREADABLE as error:
-            raise NotKafka(len(frame)) from error
-        return answer
 
     # Trouble
 
@@ -285,3 +344,22 @@ def _encode(request: Any, version: int, number: int, client_id: str) -> bytes:
     request.API_VERSION = version
     request.with_header(correlation_id=number, client_id=client_id)
     return bytes(request.encode(header=True, framed=True))
+
+
+def _decode(frame: memoryview, answer: type[Answer], version: int, number: int) -> Answer:
+    """The answer in a frame, if it is the one to the request of this number."""
+    kind = answer[version]
+    header = io.BytesIO(frame[:_HEADER_BYTES_MOST])
+    if kind.parse_header(header).correlation_id != number:
+        raise NotKafka(len(frame))
+    decoded: Answer = kind.decode(frame[header.tell() :])
+    return decoded
+
+
+def _unsent(frame: list[Piece], sent: int) -> list[Piece]:
+    """What is left of a frame after so many of its bytes have left."""
+    for index, piece in enumerate(frame):
+        if sent < len(piece):
+            return [memoryview(piece)[sent:], *frame[index + 1 :]]
+        sent -= len(piece)
+    return []

@@ -1,48 +1,93 @@
 """Where partitions begin and end.
 
-Asked of each partition's leader. The end is where the next record will stand as consumers see
-it (the high watermark), so a record below it is on every in-sync replica.
+Asked of each partition's leader. There are three ends, each at most as far as the one before: the
+end of the leader's own log, where the next record will stand; the high watermark, below which every
+record is on all in-sync replicas; the last stable offset, below which no transaction is open.
+The mirror goes by the first one at the standby: a high watermark may lag behind an append.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from enum import Enum
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster
+from twinlog.wire.connection import Connection
+from twinlog.wire.deadlines import Deadline
 
 TopicPartition = tuple[str, int]
 _LATEST, _EARLIEST = -1, -2
+_CONSUMER, _DEBUGGER = -1, -2  # who asks: to consumers the log ends at the high watermark
 
 
-def end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """The end of each partition."""
-    return _offsets(cluster, tuple(partitions), _LATEST)
+class _End(Enum):
+    """Which end of a partition is asked for: by whom, with which isolation, and what."""
+
+    START = (_CONSUMER, 0, _EARLIEST)
+    LOG_END = (_DEBUGGER, 0, _LATEST)
+    HIGH_WATERMARK = (_CONSUMER, 0, _LATEST)
+    LAST_STABLE = (_CONSUMER, 1, _LATEST)
 
 
 def start_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The first offset of each partition that is still kept."""
-    return _offsets(cluster, tuple(partitions), _EARLIEST)
+    return _offsets(cluster, partitions, _End.START)
 
 
-def _offsets(
-    cluster: Cluster, partitions: tuple[TopicPartition, ...], timestamp: int
-) -> dict[TopicPartition, int]:
-    return cluster.retry(lambda: _ask_leaders(cluster, partitions, timestamp))
+def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Where each partition's next record will stand, whether the ones before it are replicated or not."""
+    return _offsets(cluster, partitions, _End.LOG_END)
 
 
-def _ask_leaders(
-    cluster: Cluster, partitions: tuple[TopicPartition, ...], timestamp: int
-) -> dict[TopicPartition, int]:
+def end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """The end of each partition as consumers see it: the high watermark."""
+    return _offsets(cluster, partitions, _End.HIGH_WATERMARK)
+
+
+def last_stable_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """The end of each partition as consumers with read_committed see it."""
+    return _offsets(cluster, partitions, _End.LAST_STABLE)
+
+
+def log_ends_at(
+    connection: Connection, partitions: Iterable[TopicPartition], deadline: Deadline
+) -> dict[TopicPartition, tuple[int, int]]:
+    """The same, asked of the leader at the other end, once: a code and the log end of each partition."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        topics[topic].append(partition)
+    request = _request(topics, _End.LOG_END)
+    answer = connection.receive(connection.send(request, ListOffsetsResponse, deadline), deadline)
+    return {
+        (told.name, part.partition_index): (part.error_code, part.offset)
+        for told in answer.topics
+        for part in told.partitions
+    }
+
+
+def by_leader(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[int, dict[str, list[int]]]:
+    """Partitions by the broker that leads them and by topic; one attempt, for use inside `retry`."""
     led: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for topic, partition in partitions:
         led[cluster.leader(topic, partition)][topic].append(partition)
+    return led
+
+
+def _offsets(cluster: Cluster, partitions: Iterable[TopicPartition], end: _End) -> dict[TopicPartition, int]:
+    places = tuple(partitions)
+    return cluster.retry(lambda: _ask_leaders(cluster, places, end))
+
+
+def _ask_leaders(
+    cluster: Cluster, partitions: tuple[TopicPartition, ...], end: _End
+) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
-    for leader, topics in led.items():
-        answer = cluster.once(_request(topics, timestamp), ListOffsetsResponse, broker_id=leader)
+    for leader, topics in by_leader(cluster, partitions).items():
+        answer = cluster.once(_request(topics, end), ListOffsetsResponse, broker_id=leader)
         for told in answer.topics:
             for part in told.partitions:
                 what = f"asking for offsets of {told.name}-{part.partition_index}"
@@ -51,11 +96,12 @@ def _ask_leaders(
     return found
 
 
-def _request(topics: dict[str, list[int]], timestamp: int) -> ListOffsetsRequest:
+def _request(topics: dict[str, list[int]], end: _End) -> ListOffsetsRequest:
+    replica_id, isolation_level, timestamp = end.value
     kind = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=0,
+        replica_id=replica_id,
+        isolation_level=isolation_level,
         topics=[
             kind(
                 name=topic,

@@ -1,29 +1,16 @@
 """Records and batches: the bytes that a producer sends (record batch, magic 2).
 
 Pure. `canary` writes with it, and tests read it back with Kafka's own readers. A batch starts at
-offset 0 and carries no leader epoch: the broker that appends it fills in both, and neither is
-covered by the checksum (CRC32C from the attributes to the end).
+offset 0 and carries no leader epoch: the broker that appends it fills in both. The header's layout
+is in `batches`; the layout of a record is here, and `recode` reads it.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import crc32c
-
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-
-_MAGIC = 2
-_NO_LEADER_EPOCH = -1
-# Base offset, length, leader epoch, magic, checksum; then what the checksum covers: attributes,
-# last offset delta, first and last timestamp, producer id, epoch and sequence, number of records.
-_HEAD = struct.Struct(">qiibI")
-_COVERED = struct.Struct(">hiqqqhii")
-_LENGTH_COUNTS_FROM = 12  # the length does not count the base offset and itself
+from twinlog.wire.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Header, assemble
 
 
 @dataclass(frozen=True)
@@ -48,21 +35,16 @@ def encode_batch(
         raise ValueError("a batch has at least one record")
     first_ms = records[0].timestamp_ms
     body = b"".join(_encode(record, delta, first_ms) for delta, record in enumerate(records))
-    covered = (
-        _COVERED.pack(
-            0,
-            len(records) - 1,
-            first_ms,
-            max(record.timestamp_ms for record in records),
-            producer_id,
-            producer_epoch,
-            first_sequence,
-            len(records),
-        )
-        + body
+    header = Header(
+        last_offset_delta=len(records) - 1,
+        base_timestamp_ms=first_ms,
+        max_timestamp_ms=max(record.timestamp_ms for record in records),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=first_sequence,
+        record_count=len(records),
     )
-    length = _HEAD.size + len(covered) - _LENGTH_COUNTS_FROM
-    return _HEAD.pack(0, length, _NO_LEADER_EPOCH, _MAGIC, crc32c.crc32c(covered)) + covered
+    return bytes(assemble(header, body))
 
 
 def varint(number: int) -> bytes:

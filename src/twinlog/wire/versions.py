@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 _READS = (
     "ApiVersions",
+    "ConsumerGroupDescribe",
     "Describe",
     "Fetch",
     "FindCoordinator",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from twinlog.ops import steps
 from twinlog.ops.plan import plan
 from twinlog.ops.rights import rights
+from twinlog.ops.roles import AT_STANDBY
 from twinlog.ops.world import TopicWorld, World
 from twinlog.spec.model import Bus, Role
 from twinlog.wire.access import Mechanism
@@ -63,4 +64,14 @@ def test_password_that_twinlog_set_follows_the_file() -> None:
 
 def test_a_standby_takes_back_what_the_active_was_given_and_no_more() -> None:
     found = plan(BUS, Role.STANDBY, world(FINGERPRINTS, OURS, THEIRS, STRANGERS), FINGERPRINTS)
-    assert found == [steps.Revoke("a", "User:shop", frozenset({OURS}))]
+    settings, revoked = found
+    assert isinstance(settings, steps.SetTopic)
+    assert settings.values == AT_STANDBY
+    assert revoked == steps.Revoke("a", "User:shop", frozenset({OURS}))
+
+
+def test_rights_of_the_mirror_are_its_own_business() -> None:
+    mirror = Acl(Resource.TOPIC, "orders", "User:twinlog:link-17-1", Operation.WRITE)
+    ours = Bus.model_validate({"bus": "orders", "sites": {"a": {"brokers": 1}}})
+    found = plan(ours, Role.STANDBY, World(site="a", brokers=1, rules=frozenset({mirror})), {})
+    assert not [step for step in found if isinstance(step, steps.Revoke)]

@@ -17,14 +17,12 @@ from twinlog.errors import UsageError
 from twinlog.sites.home import Home
 from twinlog.sites.supervisor import (
     BACKOFF_S,
-    LOCK,
     STEADY_S,
     History,
     Seen,
     Supervisor,
+    background,
     decide,
-    dismiss,
-    find_supervisor,
     remembered,
     report_of,
 )
@@ -163,23 +161,23 @@ def test_one_supervisor_runs_and_a_second_is_refused(home: Home) -> None:
     thread.start()
     try:
         assert turned.wait(WAIT_S)
-        found = find_supervisor(home)
+        found = background(home).find()
         assert found is not None and found.pid == os.getpid()
         assert report_of(home)[NODE] == "its data directory is gone; it is not formatted again"
-        with pytest.raises(UsageError, match="watches this bus already"):
+        with pytest.raises(UsageError, match="runs already"):
             Supervisor(home).run(threading.Event())
     finally:
         stop.set()
         thread.join(WAIT_S)
-    assert find_supervisor(home) is None
+    assert background(home).find() is None
 
 
 def test_a_recycled_pid_is_not_taken_for_the_supervisor(home: Home) -> None:
     parent = psutil.Process().parent()
     assert parent is not None
-    (home.directory / LOCK).write_text(f"{parent.pid} {parent.create_time() - 1}")
-    assert find_supervisor(home) is None
-    dismiss(home)
+    (home.directory / "supervisor.lock").write_text(f"{parent.pid} {parent.create_time() - 1}")
+    assert background(home).find() is None
+    background(home).dismiss()
     assert parent.is_running()
 
 

@@ -9,7 +9,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,9 +45,14 @@ def _serve(server: socket.socket, script: Script, tls: ssl.SSLContext | None) ->
 
 def read_request(connection: socket.socket) -> tuple[int, int, int]:
     """The next request's api key, version and number."""
-    (length,) = struct.unpack(">i", _exactly(connection, 4))
-    key, version, number = struct.unpack_from(">hhi", _exactly(connection, length))
+    key, version, number = struct.unpack_from(">hhi", read_frame(connection))
     return key, version, number
+
+
+def read_frame(connection: socket.socket) -> bytes:
+    """The next request whole, without its length."""
+    (length,) = struct.unpack(">i", _exactly(connection, 4))
+    return _exactly(connection, length)
 
 
 def answer(connection: socket.socket, response: Any, version: int, number: int) -> None:
@@ -57,18 +62,21 @@ def answer(connection: socket.socket, response: Any, version: int, number: int) 
     connection.sendall(response.encode(header=True, framed=True))
 
 
-def greet(connection: socket.socket) -> None:
-    """Answer the greeting: knows ApiVersions, Metadata and CreateTopics."""
+def greet(connection: socket.socket, further: Mapping[int, tuple[int, int]] | None = None) -> None:
+    """Answer the greeting: knows ApiVersions, Metadata, CreateTopics and these further requests."""
     _, version, number = read_request(connection)
-    answer(connection, known_apis(), version, number)
+    answer(connection, known_apis(further=further), version, number)
 
 
-def known_apis(error_code: int = 0) -> ApiVersionsResponse:
+def known_apis(
+    error_code: int = 0, further: Mapping[int, tuple[int, int]] | None = None
+) -> ApiVersionsResponse:
     """An answer to the greeting."""
     versions = {
         API_VERSIONS: (0, ApiVersionsRequest.max_version),
         METADATA: (0, MetadataRequest.max_version),
         CREATE_TOPICS: (2, 7),
+        **(further or {}),
     }
     keys = [
         ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
@@ -83,10 +91,11 @@ def metadata(cluster_id: str) -> MetadataResponse:
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
-    got = b""
-    while len(got) < size:
-        more = connection.recv(size - len(got))
-        if not more:
+    got = bytearray(size)
+    rest = memoryview(got)
+    while rest:
+        count = connection.recv_into(rest)
+        if count == 0:
             raise ConnectionError("the client is gone")
-        got += more
-    return got
+        rest = rest[count:]
+    return bytes(got)

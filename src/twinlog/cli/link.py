@@ -1,0 +1,170 @@
+"""`twinlog link`: start, stop, pause and look at the mirror from the active to the standby."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from twinlog.cli import frame, output
+from twinlog.cli.buses import home_of
+from twinlog.cli.output import Column, Record, Table
+from twinlog.errors import Findings
+
+if TYPE_CHECKING:
+    from twinlog.sites.home import Home
+
+command = frame.group("link", "Mirror the active to the standby, at the same offsets.")
+COLOURS = {"running": "green", "paused": "yellow", "starting": "yellow"}
+
+
+@frame.command(parent=command, name="up", example="twinlog link up")
+@click.option("--foreground", is_flag=True, help="Stay, and print what happens, until Ctrl-C.")
+def up(ctx: frame.Context, foreground: bool) -> None:
+    """Start the mirror, which goes on when this command has ended.
+
+    It is a Spark application; where it runs is said by `pipeline: {master: …}` in the file. A mirror
+    that runs already stays. One that runs elsewhere for the same bus loses its right to write.
+    """
+    from twinlog.pipeline import mirror
+
+    home = home_of(ctx, warn=True)
+    home.state()
+    mirror.sides(home)
+    if foreground:
+        _run_here(home)
+        return
+    name = "starting Spark and taking over the link"
+    ctx.progress.begin(name)
+    pid = mirror.background(home).launch()
+    ctx.progress.end(name)
+    active, standby = mirror.sides(home)
+    ctx.emit(
+        Record(
+            [Column("pid"), Column("active", "from"), Column("standby", "to"), Column("log")],
+            {"pid": pid, "active": active, "standby": standby, "log": str(mirror.background(home).log)},
+        )
+    )
+
+
+def _run_here(home: Home) -> None:
+    import signal
+
+    from twinlog.pipeline import mirror
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    mirror.run(home, stop)
+
+
+@frame.command(parent=command, name="down", example="twinlog link down")
+def down(ctx: frame.Context) -> None:
+    """Stop the mirror: what was sent is waited for, what is left stays to be copied."""
+    from twinlog.pipeline import mirror
+
+    home = home_of(ctx)
+    name = "stopping the mirror"
+    ctx.progress.begin(name)
+    ran = mirror.background(home).dismiss()
+    ctx.progress.end(name)
+    ctx.emit(Record([Column("ran")], {"ran": ran}))
+
+
+@frame.command(parent=command, name="pause", example="twinlog link pause")
+def pause(ctx: frame.Context) -> None:
+    """Copy nothing until `twinlog link resume`; this outlasts a restart of the mirror."""
+    from twinlog.pipeline import mirror
+
+    home = home_of(ctx)
+    flag = mirror.pause_flag(home)
+    flag.parent.mkdir(parents=True, exist_ok=True)
+    flag.touch()
+    ctx.emit(Record([Column("paused")], {"paused": True}))
+
+
+@frame.command(parent=command, name="resume", example="twinlog link resume")
+def resume(ctx: frame.Context) -> None:
+    """Go on copying after a pause."""
+    from twinlog.pipeline import mirror
+
+    home = home_of(ctx)
+    mirror.pause_flag(home).unlink(missing_ok=True)
+    ctx.emit(Record([Column("paused")], {"paused": False}))
+
+
+@frame.command(
+    parent=command,
+    name="status",
+    example="""
+    twinlog link status
+    twinlog link status --live
+    """,
+)
+@click.option("--live", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option("--partitions", is_flag=True, help="Show every partition, not topics.")
+def status(ctx: frame.Context, live: bool, partitions: bool) -> None:
+    """Show how far the standby is behind, topic by topic, and what stands in the way.
+
+    Lag is the difference of the two sites' ends, asked now; it needs nothing from the mirror.
+    Exit code 3 says that the mirror does not run, or that a topic does not move.
+    """
+    from twinlog.pipeline import report
+
+    home = home_of(ctx)
+    with report.Watch(home) as watch:
+        if live:
+            _show_live(watch, partitions)
+            return
+        found = watch.look()
+        ctx.emit(*_parts(found, partitions))
+        if found.findings:
+            raise Findings("; ".join(found.findings), hint="twinlog link up" if not found.runs else "")
+
+
+def _show_live(watch: Any, partitions: bool) -> None:
+    from rich.console import Group
+    from rich.live import Live
+
+    wait = threading.Event()
+    with Live(console=output.console(), auto_refresh=False, screen=False) as display:
+        while True:
+            display.update(Group(*output.drawn(_parts(watch.look(), partitions))), refresh=True)
+            wait.wait(1.0)
+
+
+def _parts(found: Any, partitions: bool) -> list[Record | Table]:
+    columns = [
+        Column("topic"),
+        *([Column("partition", right=True)] if partitions else [Column("partitions", right=True)]),
+        Column("lag_records", "behind", right=True),
+        Column("lag_s", "seconds", right=True, show=_seconds),
+        Column("bytes_per_s", "rate", right=True, show=_rate),
+        Column("waiting_for", "held back by"),
+        Column("trouble"),
+    ]
+    link = Record(
+        [
+            Column("state", style=lambda state: COLOURS.get(state, "red")),
+            Column("active", "from"),
+            Column("standby", "to"),
+            Column("epoch"),
+            Column("records"),
+            Column("fills"),
+            Column("surprises"),
+            Column("last_error"),
+        ],
+        found.link,
+        name="link",
+    )
+    rows = found.partitions if partitions else found.topics
+    return [link, Table(columns, rows, name="partitions" if partitions else "topics")]
+
+
+def _seconds(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1f}"
+
+
+def _rate(value: float | None) -> str:
+    return "unknown" if value is None else f"{value / 1e6:.2f} MB/s"

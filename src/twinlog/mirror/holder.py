@@ -1,0 +1,173 @@
+"""A holder: copies its partitions until it is told to end, then hands them over.
+
+The one that calls `run` is the steward. It begins every partition by reading the standby, gives it
+to the reader and the writer of the brokers that lead it, and begins it again after a surprise.
+Readers and writers are threads, one for each broker; each partition is in the hands of one of each.
+There must be no second holder of the same partitions: the rights of its principal see to that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from twinlog.mirror import alignment
+from twinlog.mirror.pace import Pace
+from twinlog.mirror.reader import Reader
+from twinlog.mirror.start import Begun, Starter
+from twinlog.mirror.track import Track
+from twinlog.mirror.twin import Twin
+from twinlog.mirror.writer import Writer
+from twinlog.wire.access import Access
+from twinlog.wire.cluster import Cluster, Patience
+
+LOOK_AGAIN_S = 0.02
+JOIN_TIMEOUT_S = 20.0
+PATIENCE = Patience(connect_s=3.0, request_s=5.0, total_s=5.0)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for all partitions of a holder."""
+
+    active: Access
+    standby: Access
+    link_id: int
+    keep_identity: bool = True
+    max_bytes_per_s: float | None = None
+
+
+class Holder:
+    """Copies some partitions from the active to the standby."""
+
+    def __init__(
+        self, terms: Terms, tracks: Iterable[Track], may_write: Callable[[], bool] = lambda: True
+    ) -> None:
+        self.tracks = {track.key: track for track in tracks}
+        self.deposed = ""  # why it must not write any more
+        self._terms = terms
+        self._may_write = may_write
+        self._pace = Pace(terms.max_bytes_per_s)
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._readers: dict[int, Reader] = {}
+        self._writers: dict[int, Writer] = {}
+        self._aligning: dict[Twin, tuple[Track, int]] = {}
+
+    def end(self) -> None:
+        """Let `run` return soon; harmless if it has."""
+        self._ended.set()
+
+    def run(self, tick: Callable[[], object] = lambda: None) -> bool:
+        """Copy until `end`; True if all that was sent was also answered: others may go on from there."""
+        with (
+            Cluster(self._terms.active, patience=PATIENCE) as active,
+            Cluster(self._terms.standby, patience=PATIENCE) as standby,
+        ):
+            starter = Starter(active, standby, self._terms.link_id)
+            try:
+                while not self._ended.wait(LOOK_AGAIN_S):
+                    self._begin(starter)
+                    self._align()
+                    tick()
+            finally:
+                self._stop()
+        return not self.deposed and all(track.is_clear for track in self.tracks.values())
+
+    # The steward
+
+    def _begin(self, starter: Starter) -> None:
+        now = time.monotonic()
+        waiting = [one for one in self.tracks.values() if one.twin is None and one.not_before <= now]
+        for track, begun in starter.begin(waiting):
+            if begun is not None:
+                self._give(starter, track, begun)
+
+    def _give(self, starter: Starter, track: Track, begun: Begun) -> None:
+        twin = Twin(begun.start, frozenset(track.holes))
+        track.twin = twin
+        track.position = begun.start.position
+        track.active_end = begun.ends.active_end
+        if track.position < begun.ends.active_start:
+            self._aligning[twin] = (track, begun.ends.active_start)
+        self._writer(starter, track)
+        reader = self._reader(starter, track)
+        if twin not in self._aligning:
+            reader.read(track, twin)
+
+    def _align(self) -> None:
+        """Fill a new twin up to where the active's log begins, a piece at a time."""
+        for twin, (track, end) in list(self._aligning.items()):
+            if track.twin is not twin:
+                del self._aligning[twin]
+            elif twin.planned < end:
+                piece = alignment.piece(twin, end, compacted=track.compacted)
+                twin.offer(piece)
+                self._offered(track, twin)
+            else:
+                del self._aligning[twin]
+                self._readers[track.reader_id].read(track, twin)
+
+    def _reader(self, starter: Starter, track: Track) -> Reader:
+        broker = starter.active_leader(track)
+        track.reader_id = broker.id
+        reader = self._readers.get(broker.id)
+        if reader is None or reader.has_ended or reader.broker != broker:
+            reader = Reader(
+                broker,
+                self._terms.active,
+                starter.active_ids,
+                self._pace,
+                keep_identity=self._terms.keep_identity,
+                offered=self._offered,
+                surprised=self._surprised,
+            )
+            self._readers[broker.id] = reader
+            reader.start()
+        return reader
+
+    def _writer(self, starter: Starter, track: Track) -> Writer:
+        broker = starter.standby_leader(track)
+        track.writer_id = broker.id
+        writer = self._writers.get(broker.id)
+        if writer is None or writer.has_ended or writer.broker != broker:
+            writer = Writer(
+                broker,
+                self._terms.standby,
+                starter.standby_ids,
+                may_write=self._may_write,
+                surprised=self._surprised,
+                deposed=self._depose,
+            )
+            self._writers[broker.id] = writer
+            writer.start()
+        return writer
+
+    def _stop(self) -> None:
+        threads: list[Reader | Writer] = [*self._readers.values(), *self._writers.values()]
+        for thread in threads:
+            thread.end()
+        for thread in threads:
+            thread.join(JOIN_TIMEOUT_S)
+        for track in self.tracks.values():
+            if track.twin is not None:
+                track.position = track.twin.settled
+
+    # What the threads tell
+
+    def _offered(self, track: Track, twin: Twin) -> None:
+        writer = self._writers[track.writer_id]
+        writer.wake(track, twin)
+        if writer.has_ended and not self._ended.is_set():
+            self._surprised(track, twin, "the connection to the standby has ended", False)
+
+    def _surprised(self, track: Track, twin: Twin, why: str, stop: bool) -> None:
+        with self._lock:
+            if track.twin is twin and not self._ended.is_set():
+                track.surprise(why, time.monotonic(), stop=stop)
+
+    def _depose(self, why: str) -> None:
+        self.deposed = why
+        self._ended.set()

@@ -1,0 +1,64 @@
+"""What an answer of the standby or the active means for a twin. Pure: one table.
+
+Nothing here is repeated blindly. Whatever is unclear is answered by reading the standby again
+(`REDERIVE`), because its log end is the only position there is. `HOLE` says that a producer's
+chain cannot be continued under its own name in this partition; `STOP` that somebody has to change
+something first; `DEPOSED` that this holder's right to write was taken away.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from twinlog.wire import codes
+
+
+class Reaction(Enum):
+    """What to do about an answer."""
+
+    GO = auto()
+    REDERIVE = auto()
+    HOLE = auto()
+    STOP = auto()
+    DEPOSED = auto()
+
+
+_CHAIN = frozenset({"OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH", "DUPLICATE_SEQUENCE_NUMBER"})
+_DEPOSED = frozenset({"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"})
+# The same batch will be refused again until a setting, a disk or a person changes that.
+_LASTING = frozenset(
+    {
+        "MESSAGE_TOO_LARGE",
+        "RECORD_LIST_TOO_LARGE",
+        "INVALID_RECORD",
+        "INVALID_TIMESTAMP",
+        "INVALID_TOPIC_EXCEPTION",
+        "INVALID_REQUIRED_ACKS",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+        "POLICY_VIOLATION",
+        "CORRUPT_MESSAGE",
+    }
+)
+
+
+def to_append(code: int, base_offset: int, expected: int, *, kept: bool) -> Reaction:
+    """What the answer to an append means; `kept`: the batch went under its producer's own name."""
+    if code == codes.NONE:
+        if base_offset == expected:
+            return Reaction.GO
+        # The broker knew the batch already, from elsewhere: nothing was appended under that name.
+        return Reaction.HOLE if kept and base_offset < expected else Reaction.REDERIVE
+    name = codes.name_of(code)
+    if name in _DEPOSED:
+        return Reaction.DEPOSED
+    if name in _LASTING:
+        return Reaction.STOP
+    return Reaction.HOLE if kept and name in _CHAIN else Reaction.REDERIVE
+
+
+def to_fill(code: int, log_end: int, expected: int) -> Reaction:
+    """What the answer to markers and the log end read behind them mean."""
+    if codes.name_of(code) in _DEPOSED:
+        return Reaction.DEPOSED
+    return Reaction.GO if code == codes.NONE and log_end == expected else Reaction.REDERIVE

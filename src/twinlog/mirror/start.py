@@ -1,0 +1,180 @@
+"""Where a twin begins: the start sequence at the standby, and the check that it fits the active.
+
+The order matters. First the link's chain (its epoch and last sequence), then the log end: the other
+way round, something that was still on its way could land between the two unnoticed. Then the end of
+the standby is compared with the active: the last record there must be the active's record at that
+offset, and whatever follows it must be nothing to see at the active too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from twinlog.errors import TwinlogError
+from twinlog.mirror import stretch
+from twinlog.mirror.compare import first_difference
+from twinlog.mirror.steps import Chain
+from twinlog.mirror.track import Track
+from twinlog.mirror.twin import Start
+from twinlog.wire import offsets, producers, topics
+from twinlog.wire.cluster import BrokerAddress, Cluster
+
+STILL_S = 1.0  # so long a log end must stand when markers went unanswered
+LAST_EPOCH = 32_000  # before 2^15 the link moves to its next producer id
+_LOOK_BACK = (1, 64, 4096, 1 << 18)  # how far back the last record is looked for, one after the other
+
+
+class Ends(NamedTuple):
+    """Where the logs of one partition begin and end."""
+
+    active_start: int
+    active_end: int  # as far as readers get
+    standby_start: int
+    standby_end: int  # the log's own end, not the high watermark
+
+
+def link_chain(
+    states: Mapping[int, producers.ProducerState], link_id: int, *, raise_epoch: bool
+) -> tuple[Chain, int]:
+    """The link's chain to continue in a partition, and its next sequence."""
+    mine = {number: state for number, state in states.items() if link_id <= number < link_id + (1 << 16)}
+    if not mine:
+        return Chain(link_id, 0), 0
+    producer_id = max(mine)
+    state = mine[producer_id]
+    if not raise_epoch:
+        return Chain(producer_id, state.epoch), (state.last_sequence + 1) & 0x7FFFFFFF
+    if state.epoch >= LAST_EPOCH:
+        return Chain(producer_id + 1, 0), 0
+    return Chain(producer_id, state.epoch + 1), 0
+
+
+class Begun(NamedTuple):
+    """A twin that may begin."""
+
+    start: Start
+    ends: Ends
+
+
+class Starter:
+    """Begins twins, many at a time; belongs to the steward."""
+
+    def __init__(
+        self, active: Cluster, standby: Cluster, link_id: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._active = active
+        self._standby = standby
+        self._link_id = link_id
+        self._clock = clock
+        self.active_ids: dict[str, UUID] = {}
+        self.standby_ids: dict[str, UUID] = {}
+
+    def active_leader(self, track: Track) -> BrokerAddress:
+        """The broker to read a partition from."""
+        return _leader(self._active, track)
+
+    def standby_leader(self, track: Track) -> BrokerAddress:
+        """The broker to write a partition to."""
+        return _leader(self._standby, track)
+
+    def begin(self, tracks: Sequence[Track]) -> Iterator[tuple[Track, Begun]]:
+        """Every twin that may begin now; the others are told why not."""
+        if not tracks:
+            return
+        try:
+            self._know_topics({track.topic for track in tracks})
+            known = [track for track in tracks if self._is_known(track)]
+            found = self._read(known)
+        except TwinlogError as error:
+            if len(tracks) == 1:
+                tracks[0].surprise(str(error), self._clock())
+                return
+            for track in tracks:  # one of them is in the way of the others
+                yield from self.begin([track])
+            return
+        for track in known:
+            begun = self._judge(track, *found[track.key])
+            if begun is not None:
+                yield track, begun
+
+    def _know_topics(self, names: set[str]) -> None:
+        for cluster, ids in ((self._active, self.active_ids), (self._standby, self.standby_ids)):
+            for topic in topics.describe(cluster, sorted(names)):
+                # An id stays: a topic that was made anew is another topic, and brokers will refuse ours.
+                ids.setdefault(topic.name, topic.id)
+
+    def _is_known(self, track: Track) -> bool:
+        for place, ids in (("active", self.active_ids), ("standby", self.standby_ids)):
+            if track.topic not in ids:
+                track.surprise(f"the topic does not exist at the {place}", self._clock(), stop=True)
+                return False
+        return True
+
+    def _read(self, tracks: Sequence[Track]) -> dict[tuple[str, int], tuple[Start, Ends]]:
+        keys = [track.key for track in tracks]
+        states = producers.describe(self._standby, keys)  # first the chain ...
+        log_ends = offsets.log_ends(self._standby, keys)  # ... then the log end
+        standby_starts = offsets.start_offsets(self._standby, keys)
+        active_starts = offsets.start_offsets(self._active, keys)
+        active_ends = offsets.last_stable_offsets(self._active, keys)
+        found = {}
+        for track in tracks:
+            key = track.key
+            chain, sequence = link_chain(states[key], self._link_id, raise_epoch=track.raise_epoch)
+            ends = Ends(active_starts[key], active_ends[key], standby_starts[key], log_ends[key])
+            found[key] = (Start(log_ends[key], chain, sequence), ends)
+        return found
+
+    def _judge(self, track: Track, start: Start, ends: Ends) -> Begun | None:
+        now = self._clock()
+        if track.settle_first and not self._stands_still(track, ends.standby_end, now):
+            return None
+        if ends.standby_end > ends.active_end:
+            ahead = f"the standby ends at offset {ends.standby_end} and the active at {ends.active_end}"
+            track.surprise(ahead, now)
+            return None
+        if not track.orderly:
+            try:
+                differs = self._what_differs(track, ends)
+            except TwinlogError as error:
+                track.surprise(str(error), now)
+                return None
+            if differs:
+                track.surprise(f"the logs differ: {differs}", now, stop=True)
+                return None
+        track.orderly = track.raise_epoch = track.settle_first = False
+        return Begun(start, ends)
+
+    def _stands_still(self, track: Track, log_end: int, now: float) -> bool:
+        """True when the log end has been the same for a while; then the link goes on in its next epoch."""
+        if track.stood_at is None or track.stood_at[0] != log_end:
+            track.stood_at = (log_end, now)
+        if now - track.stood_at[1] < STILL_S:
+            track.raise_epoch = True
+            track.not_before = now + STILL_S / 4
+            return False
+        track.stood_at = None
+        return True
+
+    def _what_differs(self, track: Track, ends: Ends) -> str:
+        """Why the standby's end is not the active's log, in words; empty when it is."""
+        end, least = ends.standby_end, max(ends.standby_start, ends.active_start)
+        first, ours = end, {}
+        for back in _LOOK_BACK:
+            first = max(least, end - back)
+            if first >= end:
+                return ""  # nothing of it is left at the active
+            ours = stretch.records(self._standby, self.standby_ids, *track.key, first, end)
+            if ours or first == least:
+                break
+        theirs = stretch.records(self._active, self.active_ids, *track.key, first, end)
+        found = first_difference(theirs, ours, compacted=track.compacted)
+        return f"at offset {found.offset} {found.what}" if found else ""
+
+
+def _leader(cluster: Cluster, track: Track) -> BrokerAddress:
+    leader = cluster.leader(*track.key)
+    return next(broker for broker in cluster.brokers() if broker.id == leader)

@@ -1,0 +1,212 @@
+"""Writes partitions to one broker of the standby, and hears what became of it.
+
+A thread of a holder, one for each broker that leads twins. A request carries one batch for each
+partition that may send one; several requests are in flight. The broker takes the requests of a
+connection one after the other, so gaps are filled when nothing is in flight: markers for all
+partitions that wait for them, then the log ends, which must be where the gaps end.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from twinlog.errors import TwinlogError
+from twinlog.mirror.reactions import Reaction
+from twinlog.mirror.steps import Copy, Fill
+from twinlog.mirror.track import Track
+from twinlog.mirror.twin import Sent, Twin
+from twinlog.wire import codes, markers, offsets
+from twinlog.wire.access import Access
+from twinlog.wire.appending import MOST_IN_FLIGHT, Appended, Appender
+from twinlog.wire.cluster import BrokerAddress
+from twinlog.wire.connection import Connection
+from twinlog.wire.deadlines import Deadline
+
+CONNECT_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 12.0  # longer than a broker's session: its partitions have moved by then
+MOST_REQUEST_BYTES = 8 << 20
+LOOK_AGAIN_S = 0.2
+
+Work = tuple[Track, Twin]
+Surprised = Callable[[Track, Twin, str, bool], None]
+
+
+class Writer(threading.Thread):
+    """One broker of the standby."""
+
+    def __init__(
+        self,
+        broker: BrokerAddress,
+        access: Access,
+        ids: Mapping[str, UUID],
+        *,
+        may_write: Callable[[], bool],
+        surprised: Surprised,
+        deposed: Callable[[str], None],
+    ) -> None:
+        super().__init__(name=f"writer-{broker.id}", daemon=True)
+        self.broker = broker
+        self._access = access
+        self._ids = ids
+        self._may_write = may_write
+        self._surprised = surprised
+        self._deposed = deposed
+        self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._ready: dict[int, Work] = {}  # by the twin's identity, in the order of arrival
+        self._in_flight: deque[list[tuple[Track, Twin, Copy]]] = deque()
+        self._fills: list[tuple[Track, Twin, Fill]] = []
+        self._ended = False
+
+    def wake(self, track: Track, twin: Twin) -> None:
+        """Something was offered to this twin."""
+        self._inbox.put((track, twin))
+
+    def end(self) -> None:
+        """End the thread when everything in flight was answered; what waits stays unsent."""
+        self._ended = True
+        self._inbox.put(None)
+
+    @property
+    def has_ended(self) -> bool:
+        """True when it takes no more work."""
+        return self._ended
+
+    def run(self) -> None:
+        """Write until the end, or until the connection breaks."""
+        try:
+            with Connection(self.broker.address, self._access, timeout_s=CONNECT_TIMEOUT_S) as connection:
+                appender = Appender(connection, ids=self._ids)
+                while self._in_flight or not self._ended:
+                    self._round(appender)
+        except TwinlogError as error:
+            self._break(str(error))
+        except Exception as error:  # whatever it is, the steward must hear that nobody writes any more
+            self._break(f"{type(error).__name__}: {error}")
+            raise
+
+    def _round(self, appender: Appender) -> None:
+        may_write = not self._ended and self._may_write()
+        has_work = may_write and (self._ready or self._fills)
+        self._take_inbox(wait=not self._in_flight and not has_work)
+        if may_write and not self._fills:
+            while appender.in_flight < MOST_IN_FLIGHT and self._send(appender):
+                pass
+        if self._in_flight:
+            self._receive(appender)
+        elif self._fills and may_write:
+            self._fill(appender.connection)
+
+    def _take_inbox(self, *, wait: bool) -> None:
+        while True:
+            try:
+                came = self._inbox.get(block=wait, timeout=LOOK_AGAIN_S if wait else None)
+            except queue.Empty:
+                return
+            wait = False
+            if came is not None:
+                self._ready[id(came[1])] = came
+
+    def _send(self, appender: Appender) -> bool:
+        """Send one request with all that may go now; False if nothing may."""
+        now_ms = time.time_ns() // 1_000_000
+        batches: list[tuple[Track, Twin, Copy]] = []
+        size = 0
+        for number, (track, twin) in list(self._ready.items()):
+            if size >= MOST_REQUEST_BYTES:
+                break
+            del self._ready[number]
+            step = twin.take(now_ms) if track.twin is twin else None
+            if isinstance(step, Copy):
+                batches.append((track, twin, step))
+                size += len(step.view)
+                if twin.has_steps:
+                    self._ready[number] = (track, twin)  # behind the others
+            elif step is not None:
+                self._fills.append((track, twin, step))
+        if not batches:
+            return False
+        self._in_flight.append(batches)
+        appender.send(
+            [(track.topic, track.partition, copy.view) for track, _, copy in batches],
+            Deadline(ANSWER_TIMEOUT_S),
+        )
+        return True
+
+    def _receive(self, appender: Appender) -> None:
+        answers = {(one.topic, one.partition): one for one in appender.receive(Deadline(ANSWER_TIMEOUT_S))}
+        now_ms = time.time_ns() // 1_000_000
+        for track, twin, copy in self._in_flight.popleft():
+            if track.twin is twin:
+                self._answered(track, twin, copy, answers[track.key], now_ms)
+
+    def _answered(self, track: Track, twin: Twin, copy: Copy, answer: Appended, now_ms: int) -> None:
+        reaction, sent = twin.answered(answer.code, answer.base_offset, now_ms)
+        if reaction is Reaction.GO:
+            counts = track.counts
+            counts.batches += 1
+            counts.records += copy.length
+            counts.bytes += len(copy.view)
+            self._went(track, twin)
+            return
+        said = codes.name_of(answer.code) if answer.code else f"it stands at offset {answer.base_offset}"
+        if answer.message:
+            said += f": {answer.message}"
+        self._react(track, twin, sent, reaction, f"offset {sent.first} at the standby: {said}")
+
+    def _fill(self, connection: Connection) -> None:
+        fills, self._fills = self._fills, []
+        deadline = Deadline(ANSWER_TIMEOUT_S)
+        try:
+            told = markers.abort_markers(
+                connection,
+                [
+                    markers.Fill(track.topic, track.partition, fill.length, *twin.link)
+                    for track, twin, fill in fills
+                ],
+                deadline,
+            )
+            found = offsets.log_ends_at(connection, [track.key for track, _, _ in fills], deadline)
+        except TwinlogError:
+            self._fills = fills  # unanswered: `_break` tells them all
+            raise
+        for track, twin, fill in fills:
+            if track.twin is not twin:
+                continue
+            code, log_end = found[track.key]
+            reaction, sent = twin.filled(told[track.key] or code, log_end)
+            if reaction is Reaction.GO:
+                track.counts.fills += 1
+                track.counts.filled += fill.length
+                self._went(track, twin)
+            else:
+                said = codes.name_of(told[track.key] or code)
+                why = f"a gap of {fill.length} at offset {fill.first}: {said}, log end {log_end}"
+                self._react(track, twin, sent, reaction, why)
+
+    def _went(self, track: Track, twin: Twin) -> None:
+        track.position = twin.settled
+        track.moves()
+        if twin.has_steps:
+            self._ready[id(twin)] = (track, twin)
+
+    def _react(self, track: Track, twin: Twin, sent: Sent, reaction: Reaction, why: str) -> None:
+        if reaction is Reaction.DEPOSED:
+            self._deposed(why)
+            return
+        if reaction is Reaction.HOLE:
+            track.holes.add(sent.chain)
+            track.counts.refused += 1
+        self._surprised(track, twin, why, reaction is Reaction.STOP)
+
+    def _break(self, why: str) -> None:
+        self._ended = True
+        self._take_inbox(wait=False)
+        works = [work for request in self._in_flight for work in request] + list(self._fills)
+        broken = {id(twin): (track, twin) for track, twin, _ in works} | self._ready
+        for track, twin in broken.values():
+            self._surprised(track, twin, f"writing to the standby: {why}", False)

@@ -1,0 +1,75 @@
+"""Abort markers that we write ourselves: they take offsets and no consumer ever sees them.
+
+The mirror fills gaps with them (WriteTxnMarkers, which needs CLUSTER_ACTION). Not a transaction: no
+coordinator knows of it and none writes a marker again. One attempt, never repeated here, because a
+marker of the same epoch is appended again. Brokers answer for each producer and partition, not for
+each marker, so a code of 0 does not say that all were written: the log end does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from twinlog.wire import codes, fill_bytes
+from twinlog.wire.connection import Connection, Pending, RawRequest
+from twinlog.wire.deadlines import Deadline
+from twinlog.wire.fill_bytes import Fill
+from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.versions import Range
+
+__all__ = ["Fill", "Filled", "abort_markers", "fill"]
+
+_MARKERS, _ENDS = Range(1, 2), Range(6, 9)
+_NOT_ANSWERED = -1  # UNKNOWN_SERVER_ERROR: of a partition that the answer leaves out nobody knows
+_NO_OFFSET = -1
+
+
+class Filled(NamedTuple):
+    """What became of a fill: a code, of the markers or else of the question, and where the log ends now."""
+
+    code: int
+    log_end: int
+
+
+def abort_markers(
+    connection: Connection, fills: Sequence[Fill], deadline: Deadline
+) -> dict[TopicPartition, int]:
+    """Write markers through the leader of the partitions; gives a code for each partition."""
+    told = connection.receive(_send_markers(connection, fills, deadline), deadline)
+    return {(one.topic, one.partition): told.get((one.topic, one.partition), _NOT_ANSWERED) for one in fills}
+
+
+def fill(connection: Connection, fills: Sequence[Fill], deadline: Deadline) -> dict[TopicPartition, Filled]:
+    """Write markers through the leader of the partitions, and read the log ends behind them.
+
+    In one go: a broker begins with a request when it has answered the one before it on a connection.
+    """
+    sent = _send_markers(connection, fills, deadline)
+    places = [(one.topic, one.partition) for one in fills]
+    version = connection.agree(fill_bytes.ENDS_NAME, fill_bytes.ENDS_API_KEY, _ENDS)
+    body = [fill_bytes.encode_ends(places)]
+    question = RawRequest(
+        fill_bytes.ENDS_NAME, fill_bytes.ENDS_API_KEY, version, body, fill_bytes.decode_ends
+    )
+    asked = connection.send_raw(question, deadline)
+    told, found = connection.receive(sent, deadline), connection.receive(asked, deadline)
+    filled: dict[TopicPartition, Filled] = {}
+    for place in places:
+        code, log_end = found.get(place, (_NOT_ANSWERED, _NO_OFFSET))
+        marked = told.get(place, _NOT_ANSWERED)
+        filled[place] = Filled(marked if marked != codes.NONE else code, log_end)
+    return filled
+
+
+def _send_markers(
+    connection: Connection, fills: Sequence[Fill], deadline: Deadline
+) -> Pending[dict[TopicPartition, int]]:
+    if len({(one.topic, one.partition) for one in fills}) < len(fills):
+        raise ValueError("two fills for one partition in one request")
+    version = connection.agree(fill_bytes.MARKERS_NAME, fill_bytes.MARKERS_API_KEY, _MARKERS)
+    body = [fill_bytes.encode_markers(version, fills)]
+    request = RawRequest(
+        fill_bytes.MARKERS_NAME, fill_bytes.MARKERS_API_KEY, version, body, fill_bytes.decode_markers
+    )
+    return connection.send_raw(request, deadline)
