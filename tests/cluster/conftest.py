@@ -2,7 +2,7 @@
 
 Tests share it, so each uses topics and groups of its own, or those of the file under names that
 nobody else counts on. A test that stops brokers or changes certificates brings up a bus of its own
-with `make_bus`.
+with `make_bus`; it is gone when the file's tests are done. Spark and the console tools are shared too.
 """
 
 from __future__ import annotations
@@ -12,17 +12,24 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.conftest import program_environment
 from twinlog.machine import cache_directory
 from twinlog.sites.home import Home
+from twinlog.sites.state import DIRECTORY
 from twinlog.spec.load import load
 from twinlog.wire.access import Access
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.cluster.programs import Console, Printer
 
 UP_TIMEOUT_S = 300  # two sites come up in twenty seconds; the rest is downloads and a busy machine
 
@@ -120,8 +127,8 @@ class Site:
 MakeBus = Callable[..., Bus]
 
 
-@pytest.fixture(scope="session")
-def make_bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeBus]:
+@contextmanager
+def making(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeBus]:
     """Makes buses from the text of a file; whatever they started is gone at the end."""
     made: list[Bus] = []
 
@@ -133,18 +140,57 @@ def make_bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeBus]:
             bus.done("up")
         return bus
 
-    yield make
-    for bus in made:
-        bus.done("destroy", "--yes")
+    try:
+        yield make
+    finally:
+        for bus in made:
+            if (bus.directory / DIRECTORY).exists():
+                bus.done("destroy", "--yes")
+
+
+@pytest.fixture(scope="module")
+def make_bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeBus]:
+    """Makes buses for the tests of one file: nodes that idle take the processor from tests that follow."""
+    with making(tmp_path_factory) as make:
+        yield make
 
 
 @pytest.fixture(scope="session")
-def bus(make_bus: MakeBus) -> Bus:
+def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bus]:
     """The bus that all tests share."""
-    return make_bus(SHARED_FILE)
+    with making(tmp_path_factory) as make:
+        yield make(SHARED_FILE)
 
 
 @pytest.fixture(scope="session")
 def site(bus: Bus) -> Site:
     """The active site of the shared bus."""
     return Site(bus, "a")
+
+
+# The client programs; `programs` needs what stands above, so it is imported by those who use it.
+
+
+@pytest.fixture
+def printed(bus: Bus, tmp_path: Path) -> Printer:
+    """Prints client files of the shared bus."""
+    from tests.cluster.programs import Printer  # noqa: PLC0415
+
+    return Printer(bus, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def console() -> Console:
+    """The console tools of the Kafka that Twinlog runs."""
+    from tests.cluster import programs  # noqa: PLC0415
+
+    return programs.console()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark for all tests: a process has no more than one, and its start takes long."""
+    from tests.cluster.programs import spark_session  # noqa: PLC0415
+
+    with spark_session() as session:
+        yield session

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,12 +49,8 @@ MORE_RECORDS_WITHIN_S = 60.0  # what must happen while a renewal runs happens in
 
 
 @pytest.fixture(scope="module")
-def bus(make_bus: MakeBus) -> Iterator[Bus]:
-    made = make_bus(FILE)
-    try:
-        yield made
-    finally:
-        made.done("destroy", "--yes")
+def bus(make_bus: MakeBus) -> Bus:
+    return make_bus(FILE)
 
 
 class Writer:
@@ -272,21 +267,18 @@ def test_broker_that_comes_back_after_an_exchange_is_known_and_knows_the_others(
 def test_certificates_that_ended_in_use_let_clients_in_again_and_ask_for_a_restart(make_bus: MakeBus) -> None:
     text = FILE.replace("brokers: 2", "brokers: 1").replace(", min_insync: 2", "")
     bus = make_bus(text + "certificates: {validity: 60s, renew_before: 10s}\n")
-    try:
-        deadline, pause = Deadline(120), threading.Event()
-        while not all(item["state"] == "expired" for item in _certificates(bus)):
-            assert not deadline.passed
-            pause.wait(1)
-        assert not is_let_in(bus.home().user_access("shop", "a"))
-        ended = bus.run("certs", "renew")
-        assert ended.returncode == 1
-        assert "only a start replaces it now: a/broker-1 link" in ended.stderr
-        assert is_let_in(bus.home().user_access("shop", "a"))
-        bus.done("down", "--site", "a")
-        bus.done("up", "--site", "a")
-        assert write_one(bus.home().user_access("shop", "a")) == ""
-    finally:
-        bus.done("destroy", "--yes")
+    deadline, pause = Deadline(120), threading.Event()
+    while not all(item["state"] == "expired" for item in _certificates(bus)):
+        assert not deadline.passed
+        pause.wait(1)
+    assert not is_let_in(bus.home().user_access("shop", "a"))
+    ended = bus.run("certs", "renew")
+    assert ended.returncode == 1
+    assert "only a start replaces it now: a/broker-1 link" in ended.stderr
+    assert is_let_in(bus.home().user_access("shop", "a"))
+    bus.done("down", "--site", "a")
+    bus.done("up", "--site", "a")
+    assert write_one(bus.home().user_access("shop", "a")) == ""
 
 
 def _certificates(bus: Bus) -> list[dict[str, Any]]:

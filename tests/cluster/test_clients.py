@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from tests.cluster import programs
-from tests.cluster.conftest import Bus
 from tests.cluster.programs import (
     Console,
     Enough,
@@ -51,16 +50,6 @@ KAFKA_PYTHON_NAMES = {
 }
 
 
-@pytest.fixture
-def printed(bus: Bus, tmp_path: Path) -> Printer:
-    return Printer(bus, tmp_path)
-
-
-@pytest.fixture(scope="session")
-def console() -> Console:
-    return programs.console()
-
-
 @pytest.fixture(scope="session")
 def console_2_3_0() -> Console:
     return programs.console_2_3_0()
@@ -69,12 +58,6 @@ def console_2_3_0() -> Console:
 @pytest.fixture(scope="session")
 def kcat() -> str:
     return programs.kcat()
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with programs.spark_session() as session:
-        yield session
 
 
 class Batch:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import signal
 import struct
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
@@ -46,10 +45,8 @@ IDS_IN_A_BLOCK = 1000  # Kafka's controllers hand them out to brokers in such bl
 
 
 @pytest.fixture(scope="module")
-def bus(make_bus: MakeBus) -> Iterator[Bus]:
-    made = make_bus(FILE)
-    yield made
-    made.done("destroy", "--yes")
+def bus(make_bus: MakeBus) -> Bus:
+    return make_bus(FILE)
 
 
 class Writer:

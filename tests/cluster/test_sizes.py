@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from tests.cluster import programs
 from tests.cluster.conftest import Bus, Site
 from tests.cluster.programs import (
     RUN_TIMEOUT_S,
@@ -43,22 +42,6 @@ BIGGEST_VALUE = BIGGEST_BATCH - 61 - 13
 COPIES = 3
 COPIES_TIMEOUT_S = 60  # acknowledged by all in-sync copies; one that fell behind comes back within this
 BATCH_START = struct.Struct(">qi")  # base offset, and the length of what follows
-
-
-@pytest.fixture
-def printed(bus: Bus, tmp_path: Path) -> Printer:
-    return Printer(bus, tmp_path)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with programs.spark_session() as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def console() -> Console:
-    return programs.console()
 
 
 def test_java_writes_and_reads_the_biggest_batch_and_is_refused_one_byte_more(

@@ -163,4 +163,3 @@ def test_down_ends_the_supervisor_and_nothing_is_restarted_after_it(make_bus: Ma
         late.terminate()
         assert late.wait(SOON_S) == 0
     assert processes.find(small.home().layout("a").nodes) == {}
-    small.done("destroy", "--yes")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -31,12 +30,8 @@ KNOWN_WITHIN_S = 30.0  # a broker learns of a new password from its controller, 
 
 
 @pytest.fixture(scope="module")
-def bus(make_bus: MakeBus) -> Iterator[Bus]:
-    made = make_bus(FILE)
-    try:
-        yield made
-    finally:
-        made.done("destroy", "--yes")
+def bus(make_bus: MakeBus) -> Bus:
+    return make_bus(FILE)
 
 
 def refusal(access: Access) -> str:

@@ -21,6 +21,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
     With --site only that site's records go; keys and passwords stay with the bus. The file itself
     is never touched.
     """
+    from twinlog.pipeline import link
     from twinlog.sites import removal, supervisor
 
     home = home_of(ctx)
@@ -39,6 +40,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
         )
         with home.state_file.locked("destroy"):
             if site is None:
+                link.background(home).dismiss()
                 supervisor.background(home).dismiss()
             deleted = removal.destroy(home, names, ctx.progress, whole=site is None)
     reached = [name for name in home.chosen(site) if name not in home.local_sites]

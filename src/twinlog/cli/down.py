@@ -24,6 +24,7 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
 
     Brokers end before controllers, so that each can hand over what it leads.
     """
+    from twinlog.pipeline import link
     from twinlog.sites import local, supervisor
 
     home = home_of(ctx)
@@ -34,6 +35,7 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
     names = [name for name in home.chosen(site) if state is not None and name in state.sites]
     with home.state_file.locked("down"):
         if site is None:
+            link.background(home).dismiss()
             supervisor.background(home).dismiss()
         ended = local.down(home, names, ctx.progress, timeout_s=timeout)
     reached = [name for name in home.chosen(site) if name not in home.local_sites]

@@ -27,23 +27,24 @@ def up(ctx: frame.Context, foreground: bool) -> None:
     It is a Spark application; where it runs is said by `pipeline: {master: …}` in the file. A mirror
     that runs already stays. One that runs elsewhere for the same bus loses its right to write.
     """
-    from twinlog.pipeline import mirror
+    from twinlog.pipeline import link
 
     home = home_of(ctx, warn=True)
     home.state()
-    mirror.sides(home)
+    link.need_spark()
+    link.sides(home)
     if foreground:
         _run_here(home)
         return
     name = "starting Spark and taking over the link"
     ctx.progress.begin(name)
-    pid = mirror.background(home).launch()
+    pid = link.background(home).launch()
     ctx.progress.end(name)
-    active, standby = mirror.sides(home)
+    active, standby = link.sides(home)
     ctx.emit(
         Record(
             [Column("pid"), Column("active", "from"), Column("standby", "to"), Column("log")],
-            {"pid": pid, "active": active, "standby": standby, "log": str(mirror.background(home).log)},
+            {"pid": pid, "active": active, "standby": standby, "log": str(link.background(home).log)},
         )
     )
 
@@ -62,12 +63,12 @@ def _run_here(home: Home) -> None:
 @frame.command(parent=command, name="down", example="twinlog link down")
 def down(ctx: frame.Context) -> None:
     """Stop the mirror: what was sent is waited for, what is left stays to be copied."""
-    from twinlog.pipeline import mirror
+    from twinlog.pipeline import link
 
     home = home_of(ctx)
     name = "stopping the mirror"
     ctx.progress.begin(name)
-    ran = mirror.background(home).dismiss()
+    ran = link.background(home).dismiss()
     ctx.progress.end(name)
     ctx.emit(Record([Column("ran")], {"ran": ran}))
 
@@ -75,10 +76,10 @@ def down(ctx: frame.Context) -> None:
 @frame.command(parent=command, name="pause", example="twinlog link pause")
 def pause(ctx: frame.Context) -> None:
     """Copy nothing until `twinlog link resume`; this outlasts a restart of the mirror."""
-    from twinlog.pipeline import mirror
+    from twinlog.pipeline import link
 
     home = home_of(ctx)
-    flag = mirror.pause_flag(home)
+    flag = link.pause_flag(home)
     flag.parent.mkdir(parents=True, exist_ok=True)
     flag.touch()
     ctx.emit(Record([Column("paused")], {"paused": True}))
@@ -87,10 +88,10 @@ def pause(ctx: frame.Context) -> None:
 @frame.command(parent=command, name="resume", example="twinlog link resume")
 def resume(ctx: frame.Context) -> None:
     """Go on copying after a pause."""
-    from twinlog.pipeline import mirror
+    from twinlog.pipeline import link
 
     home = home_of(ctx)
-    mirror.pause_flag(home).unlink(missing_ok=True)
+    link.pause_flag(home).unlink(missing_ok=True)
     ctx.emit(Record([Column("paused")], {"paused": False}))
 
 
@@ -144,7 +145,7 @@ def _parts(found: Any, partitions: bool) -> list[Record | Table]:
         Column("waiting_for", "held back by"),
         Column("trouble"),
     ]
-    link = Record(
+    whole = Record(
         [
             Column("state", style=lambda state: COLOURS.get(state, "red")),
             Column("active", "from"),
@@ -159,7 +160,7 @@ def _parts(found: Any, partitions: bool) -> list[Record | Table]:
         name="link",
     )
     rows = found.partitions if partitions else found.topics
-    return [link, Table(columns, rows, name="partitions" if partitions else "topics")]
+    return [whole, Table(columns, rows, name="partitions" if partitions else "topics")]
 
 
 def _seconds(value: float | None) -> str:
@@ -168,3 +169,62 @@ def _seconds(value: float | None) -> str:
 
 def _rate(value: float | None) -> str:
     return "unknown" if value is None else f"{value / 1e6:.2f} MB/s"
+
+
+@frame.command(
+    parent=command,
+    name="verify",
+    example="""
+    twinlog link verify
+    twinlog link verify orders --again -o json
+    twinlog link verify --every 60 --max-rate 10MB/s
+    """,
+)
+@click.argument("names", metavar="[TOPIC]...", nargs=-1)
+@click.option("--again", is_flag=True, help="Compare all of it, not only what came since the last time.")
+@click.option("--max-rate", metavar="RATE", help="Read no faster, as in 10MB/s.")
+@click.option("--every", type=click.FloatRange(min=0), metavar="S", help="Go on comparing, every S seconds.")
+def verify(
+    ctx: frame.Context, names: tuple[str, ...], again: bool, max_rate: str | None, every: float | None
+) -> None:
+    """Compare both logs, offset by offset: keys, values, headers, times.
+
+    What was found equal is remembered, and the next run goes on from there. Exit code 3 says that the
+    logs differ, or that something could not be compared.
+    """
+    from twinlog.pipeline import verification
+
+    home = home_of(ctx)
+    pause = threading.Event()
+    while True:
+        found = verification.verify(home, names, again=again, max_rate=max_rate, progress=ctx.progress)
+        if every is None or not found.is_equal:
+            break
+        ctx.progress.note(f"equal: {found.bytes / 1e6:.1f} MB in {found.seconds:.1f} s")
+        again = False
+        pause.wait(every)
+    ctx.emit(
+        Table(
+            [
+                Column("topic"),
+                Column("partition", right=True),
+                Column("first", "from", right=True),
+                Column("end", "to", right=True),
+                Column("records", right=True),
+                Column("equal", style=lambda equal: "green" if equal else "red"),
+                Column("found"),
+            ],
+            [_compared(one) for one in found.partitions],
+            name="partitions",
+        )
+    )
+    if not found.is_equal:
+        raise Findings("the logs are not equal", hint="twinlog link status --partitions")
+
+
+def _compared(one: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    told = [f"{found.offset}: {found.what}" for found in one.differences]
+    found = "; ".join(filter(None, (one.skipped, *told)))
+    return {**asdict(one), "equal": not found, "found": found}

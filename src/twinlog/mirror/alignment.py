@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twinlog.mirror.steps import MOST_FILLED, Copy, Fill, Step
+from twinlog.mirror.steps import Copy, Fill, Step
 from twinlog.mirror.twin import Twin
 from twinlog.wire.recode import MOST_NULLS, null_batch
 
@@ -23,8 +23,7 @@ def piece(twin: Twin, end: int, *, compacted: bool) -> Iterator[Step]:
     first = twin.planned
     # A compacted topic takes no record without a key, and would show one with a key to its readers.
     if end - first <= SHORT or compacted:
-        for start in range(first, end, MOST_FILLED):
-            yield Fill(start, min(MOST_FILLED, end - start))
+        yield Fill(first, end - first)
         return
     room = ENOUGH_BYTES - twin.queued_bytes
     while first < end and room > 0:

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from twinlog.durable import write_text
 from twinlog.errors import SiteError
+from twinlog.mirror.memory import Twins
 from twinlog.mirror.track import TopicPartition
 
 VERSION = 1
-
-
-class Twins(NamedTuple):
-    """The ids of a topic at both sites."""
-
-    active: UUID
-    standby: UUID
 
 
 class VerifyState:

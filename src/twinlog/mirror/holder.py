@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from twinlog.errors import TwinlogError
 from twinlog.mirror import alignment
 from twinlog.mirror.pace import Pace
 from twinlog.mirror.reader import Reader
 from twinlog.mirror.start import Begun, Starter
 from twinlog.mirror.track import Track
 from twinlog.mirror.twin import Twin
-from twinlog.mirror.writer import Writer
+from twinlog.mirror.writer import Drop, Writer
 from twinlog.wire.access import Access
 from twinlog.wire.cluster import Cluster, Patience
 
@@ -49,11 +50,12 @@ class Holder:
         self.deposed = ""  # why it must not write any more
         self._terms = terms
         self._may_write = may_write
-        self._pace = Pace(terms.max_bytes_per_s)
         self._ended = threading.Event()
+        self._pace = Pace(terms.max_bytes_per_s, wait=self._ended.wait)
         self._lock = threading.Lock()
         self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
+        self._hands: dict[Twin, tuple[Reader, Writer]] = {}
         self._aligning: dict[Twin, tuple[Track, int]] = {}
 
     def end(self) -> None:
@@ -82,20 +84,27 @@ class Holder:
         now = time.monotonic()
         waiting = [one for one in self.tracks.values() if one.twin is None and one.not_before <= now]
         for track, begun in starter.begin(waiting):
-            if begun is not None:
+            try:
                 self._give(starter, track, begun)
+            except TwinlogError as error:
+                track.surprise(str(error), time.monotonic())
 
     def _give(self, starter: Starter, track: Track, begun: Begun) -> None:
+        hands = self._reader(starter, track), self._writer(starter, track)
         twin = Twin(begun.start, frozenset(track.holes))
-        track.twin = twin
-        track.position = begun.start.position
+        track.begin(twin)
         track.active_end = begun.ends.active_end
+        self._hands[twin] = hands
         if track.position < begun.ends.active_start:
             self._aligning[twin] = (track, begun.ends.active_start)
-        self._writer(starter, track)
-        reader = self._reader(starter, track)
-        if twin not in self._aligning:
-            reader.read(track, twin)
+        else:
+            self._read(track, twin)
+
+    def _read(self, track: Track, twin: Twin) -> None:
+        reader, _ = self._hands[twin]
+        reader.read(track, twin)
+        if reader.has_ended and not self._ended.is_set():
+            self._unread(track, twin, "the connection to the active has ended", False)
 
     def _align(self) -> None:
         """Fill a new twin up to where the active's log begins, a piece at a time."""
@@ -108,13 +117,15 @@ class Holder:
                 self._offered(track, twin)
             else:
                 del self._aligning[twin]
-                self._readers[track.reader_id].read(track, twin)
+                self._read(track, twin)
 
     def _reader(self, starter: Starter, track: Track) -> Reader:
         broker = starter.active_leader(track)
         track.reader_id = broker.id
         reader = self._readers.get(broker.id)
         if reader is None or reader.has_ended or reader.broker != broker:
+            if reader is not None:
+                reader.end()
             reader = Reader(
                 broker,
                 self._terms.active,
@@ -122,7 +133,7 @@ class Holder:
                 self._pace,
                 keep_identity=self._terms.keep_identity,
                 offered=self._offered,
-                surprised=self._surprised,
+                surprised=self._unread,
             )
             self._readers[broker.id] = reader
             reader.start()
@@ -133,6 +144,8 @@ class Holder:
         track.writer_id = broker.id
         writer = self._writers.get(broker.id)
         if writer is None or writer.has_ended or writer.broker != broker:
+            if writer is not None:
+                writer.end()
             writer = Writer(
                 broker,
                 self._terms.standby,
@@ -158,15 +171,29 @@ class Holder:
     # What the threads tell
 
     def _offered(self, track: Track, twin: Twin) -> None:
-        writer = self._writers[track.writer_id]
+        hands = self._hands.get(twin)
+        if hands is None:
+            return  # it was given up meanwhile
+        writer = hands[1]
         writer.wake(track, twin)
-        if writer.has_ended and not self._ended.is_set():
+        if writer.has_ended:
             self._surprised(track, twin, "the connection to the standby has ended", False)
+
+    def _unread(self, track: Track, twin: Twin, why: str, stop: bool) -> None:
+        """A twin cannot be read any more: its writer gives it up when all in flight was answered."""
+        hands = self._hands.get(twin)
+        if hands is None:
+            return
+        writer = hands[1]
+        writer.drop(Drop(track, twin, why, stop))
+        if writer.has_ended:
+            self._surprised(track, twin, why, stop)
 
     def _surprised(self, track: Track, twin: Twin, why: str, stop: bool) -> None:
         with self._lock:
             if track.twin is twin and not self._ended.is_set():
                 track.surprise(why, time.monotonic(), stop=stop)
+                self._hands.pop(twin, None)
 
     def _depose(self, why: str) -> None:
         self.deposed = why

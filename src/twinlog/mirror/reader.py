@@ -78,6 +78,7 @@ class Reader(threading.Thread):
                 session = FetchSession(connection, LIMITS, ids=self._ids)
                 while not self._ended:
                     self._round(session)
+            self._break("this connection has ended")
         except TwinlogError as error:
             self._break(str(error))
         except Exception as error:  # whatever it is, the steward must hear that nobody reads any more

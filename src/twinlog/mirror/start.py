@@ -1,7 +1,8 @@
 """Where a twin begins: the start sequence at the standby, and the check that it fits the active.
 
 The order matters. First the link's chain (its epoch and last sequence), then the log end: the other
-way round, something that was still on its way could land between the two unnoticed. Then the end of
+way round, something that was still on its way could land between the two unnoticed. The log end
+counts when all before it is replicated, so that no change of leaders takes it back. Then the end of
 the standby is compared with the active: the last record there must be the active's record at that
 offset, and whatever follows it must be nothing to see at the active too.
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from twinlog.errors import TwinlogError
+from twinlog.errors import SiteError, TwinlogError
 from twinlog.mirror import stretch
 from twinlog.mirror.compare import first_difference
 from twinlog.mirror.steps import Chain
@@ -22,7 +23,7 @@ from twinlog.mirror.twin import Start
 from twinlog.wire import offsets, producers, topics
 from twinlog.wire.cluster import BrokerAddress, Cluster
 
-STILL_S = 1.0  # so long a log end must stand when markers went unanswered
+STILL_S = 1.0  # so long a log end must stand when something went unanswered
 LAST_EPOCH = 32_000  # before 2^15 the link moves to its next producer id
 _LOOK_BACK = (1, 64, 4096, 1 << 18)  # how far back the last record is looked for, one after the other
 
@@ -34,22 +35,34 @@ class Ends(NamedTuple):
     active_end: int  # as far as readers get
     standby_start: int
     standby_end: int  # the log's own end, not the high watermark
+    standby_replicated: int  # the high watermark
 
 
 def link_chain(
-    states: Mapping[int, producers.ProducerState], link_id: int, *, raise_epoch: bool
+    states: Mapping[int, producers.ProducerState],
+    link_id: int,
+    *,
+    raise_epoch: bool,
+    last: tuple[Chain, int] | None = None,
 ) -> tuple[Chain, int]:
-    """The link's chain to continue in a partition, and its next sequence."""
-    mine = {number: state for number, state in states.items() if link_id <= number < link_id + (1 << 16)}
-    if not mine:
+    """The link's chain to continue in a partition, and its next sequence.
+
+    `last` is where this holder's last twin stood. What that one sent and the standby has not seen yet
+    may still arrive: under the same chain and sequence it is the same batch, and taken once.
+    """
+    stands = last
+    for producer_id, state in states.items():
+        known = Chain(producer_id, state.epoch)
+        if link_id <= producer_id < link_id + (1 << 16) and (stands is None or known >= stands[0]):
+            stands = known, (state.last_sequence + 1) & 0x7FFFFFFF
+    if stands is None:
         return Chain(link_id, 0), 0
-    producer_id = max(mine)
-    state = mine[producer_id]
+    chain, sequence = stands
     if not raise_epoch:
-        return Chain(producer_id, state.epoch), (state.last_sequence + 1) & 0x7FFFFFFF
-    if state.epoch >= LAST_EPOCH:
-        return Chain(producer_id + 1, 0), 0
-    return Chain(producer_id, state.epoch + 1), 0
+        return chain, sequence
+    if chain.epoch >= LAST_EPOCH:
+        return Chain(chain.producer_id + 1, 0), 0
+    return Chain(chain.producer_id, chain.epoch + 1), 0
 
 
 class Begun(NamedTuple):
@@ -116,21 +129,30 @@ class Starter:
     def _read(self, tracks: Sequence[Track]) -> dict[tuple[str, int], tuple[Start, Ends]]:
         keys = [track.key for track in tracks]
         states = producers.describe(self._standby, keys)  # first the chain ...
-        log_ends = offsets.log_ends(self._standby, keys)  # ... then the log end
+        log_ends = offsets.log_ends(self._standby, keys)  # ... then the log end ...
+        replicated = offsets.end_offsets(self._standby, keys)  # ... and whether it is there to stay
         standby_starts = offsets.start_offsets(self._standby, keys)
         active_starts = offsets.start_offsets(self._active, keys)
         active_ends = offsets.last_stable_offsets(self._active, keys)
         found = {}
         for track in tracks:
             key = track.key
-            chain, sequence = link_chain(states[key], self._link_id, raise_epoch=track.raise_epoch)
-            ends = Ends(active_starts[key], active_ends[key], standby_starts[key], log_ends[key])
+            chain, sequence = link_chain(
+                states[key], self._link_id, raise_epoch=track.raise_epoch, last=track.last
+            )
+            ends = Ends(
+                active_starts[key], active_ends[key], standby_starts[key], log_ends[key], replicated[key]
+            )
             found[key] = (Start(log_ends[key], chain, sequence), ends)
         return found
 
     def _judge(self, track: Track, start: Start, ends: Ends) -> Begun | None:
         now = self._clock()
         if track.settle_first and not self._stands_still(track, ends.standby_end, now):
+            return None
+        if ends.standby_replicated < ends.standby_end:
+            # A leader that follows this one may lack what is not replicated, and be shorter.
+            track.surprise(f"the standby has replicated up to offset {ends.standby_replicated}", now)
             return None
         if ends.standby_end > ends.active_end:
             ahead = f"the standby ends at offset {ends.standby_end} and the active at {ends.active_end}"
@@ -145,15 +167,13 @@ class Starter:
             if differs:
                 track.surprise(f"the logs differ: {differs}", now, stop=True)
                 return None
-        track.orderly = track.raise_epoch = track.settle_first = False
         return Begun(start, ends)
 
     def _stands_still(self, track: Track, log_end: int, now: float) -> bool:
-        """True when the log end has been the same for a while; then the link goes on in its next epoch."""
+        """True when the log end has been the same for a while."""
         if track.stood_at is None or track.stood_at[0] != log_end:
             track.stood_at = (log_end, now)
         if now - track.stood_at[1] < STILL_S:
-            track.raise_epoch = True
             track.not_before = now + STILL_S / 4
             return False
         track.stood_at = None
@@ -177,4 +197,11 @@ class Starter:
 
 def _leader(cluster: Cluster, track: Track) -> BrokerAddress:
     leader = cluster.leader(*track.key)
-    return next(broker for broker in cluster.brokers() if broker.id == leader)
+    for broker in cluster.brokers():
+        if broker.id == leader:
+            return broker
+    raise SiteError(
+        f"{track} is led by broker {leader}, which the site does not list",
+        where=cluster.where,
+        hint="has it just ended? twinlog status",
+    )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from twinlog.mirror.visibility import judged
-from twinlog.wire.batches import Batch, UnreadableBatch, checksum_is_right
+from twinlog.wire.batches import NO_SEQUENCE, Batch, Header, UnreadableBatch, checksum_is_right
 from twinlog.wire.recode import runs
 
 
@@ -31,6 +31,7 @@ class Copy(NamedTuple):
     length: int
     timestamp_ms: int  # the newest in the batch: the broker forgets producers by it
     chain: Chain | None
+    sequence: int = NO_SEQUENCE  # of the first record, in its chain
 
     @property
     def end(self) -> int:
@@ -61,6 +62,7 @@ class Fill(NamedTuple):
 
 
 Step = Copy | Fill
+FIRST_LINK_ID = 1 << 62  # no broker gives such an id to a producer: those from here on are the links' own
 MOST_FILLED = 2000  # markers in one request: what takes a broker about a tenth of a second
 
 
@@ -74,30 +76,33 @@ def plan(
             continue  # a fetch begins with the batch that its position falls into
         end = batch.header.next_offset
         for copy in _copies(batch, position, keep_identity) if shown else ():
-            yield from _fills(gap_from, copy.first)
+            if gap_from < copy.first:
+                yield Fill(gap_from, copy.first - gap_from)
             yield copy
             gap_from = copy.end
-    yield from _fills(gap_from, end)
-
-
-def _fills(first: int, end: int) -> Iterator[Fill]:
-    for start in range(first, end, MOST_FILLED):
-        yield Fill(start, min(MOST_FILLED, end - start))
+    if gap_from < end:
+        yield Fill(gap_from, end - gap_from)
 
 
 def _copies(batch: Batch, position: int, keep_identity: bool) -> Iterator[Copy]:
     header = batch.header
-    chain = None
-    if keep_identity and header.is_idempotent and not header.is_transactional:
-        chain = Chain(header.producer_id, header.producer_epoch)
     whole = not header.is_thinned and header.base_offset >= position
+    chain, sequence = None, NO_SEQUENCE
+    # A part of a batch has no sequence of its own, so it goes under the link's name.
+    if keep_identity and whole and _is_somebodys(header):
+        chain, sequence = Chain(header.producer_id, header.producer_epoch), header.base_sequence
+    newest_ms = header.max_timestamp_ms
     if whole and not header.is_log_append_time and not header.has_delete_horizon:
         # A batch that gets the link's name gets a new checksum with it, which must not hide damage.
         if not checksum_is_right(batch):
             raise UnreadableBatch(f"the batch at offset {header.base_offset} is damaged")
-        yield Copy(batch.view, header.base_offset, header.record_count, header.max_timestamp_ms, chain)
+        yield Copy(batch.view, header.base_offset, header.record_count, newest_ms, chain, sequence)
         return
     # Times of the log's own are kept by encoding anew; the records and their sequence are the same.
-    # A part of a batch has no sequence of its own, so it goes under the link's name.
     for first, encoded, count in runs(batch, position):
-        yield Copy(memoryview(encoded), first, count, header.max_timestamp_ms, chain if whole else None)
+        yield Copy(memoryview(encoded), first, count, newest_ms, chain, sequence)
+
+
+def _is_somebodys(header: Header) -> bool:
+    """True if a producer wrote it that may come back, and not a link, when the sites had other roles."""
+    return 0 <= header.producer_id < FIRST_LINK_ID and not header.is_transactional

@@ -41,8 +41,9 @@ class Track:
     twin: Twin | None = None
     orderly: bool = False  # the last holder handed over in order: nothing to check
     raise_epoch: bool = True  # a holder before us may have left something on its way
-    settle_first: bool = False  # markers may still be on their way: wait until the log end stands still
+    settle_first: bool = False  # something may still be on its way: wait until the log end stands still
     stood_at: tuple[int, float] | None = None  # the log end that was seen, and since when
+    last: tuple[Chain, int] | None = None  # the link's chain as the last twin used it
     holes: set[Chain] = field(default_factory=set)
     not_before: float = 0.0  # when the steward may try again
     pause_s: float = FIRST_PAUSE_S
@@ -64,14 +65,30 @@ class Track:
 
     @property
     def is_clear(self) -> bool:
-        """True if nothing that was sent for it is still unanswered."""
-        return not self.settle_first and (self.twin is None or self.twin.in_flight == 0)
+        """True if nothing that was sent for it is still unanswered, or was answered unclearly."""
+        if self.twin is None:
+            return not self.settle_first
+        return self.twin.in_flight == 0 and not self.twin.fill_is_unclear
+
+    @property
+    def is_orderly(self) -> bool:
+        """True if whoever copies it next may go on without a look: it was begun, and all went well."""
+        return self.is_clear and self.twin is not None and not self.twin.is_closed
+
+    def begin(self, twin: Twin) -> None:
+        """Copy with this twin from now on: the standby was read, and agrees with the active."""
+        self.twin = twin
+        self.position = twin.settled
+        self.orderly = self.raise_epoch = self.settle_first = False
 
     def surprise(self, why: str, now: float, *, stop: bool = False) -> None:
         """Throw the twin away; the steward begins again after a pause that grows."""
         self.counts.surprises += 1
         if self.twin is not None:
-            self.settle_first |= self.twin.fill_in_flight
+            # A chain that goes on takes nothing twice; a marker of the same epoch would be taken again.
+            self.settle_first |= self.twin.in_flight > 0 or self.twin.fill_is_unclear
+            self.raise_epoch |= self.twin.fill_is_unclear
+            self.last = self.twin.link_stands_at
             self.position = self.twin.settled
         self.twin = None
         self.orderly = False

@@ -6,8 +6,8 @@ with all it had queued, and a new one begins where the standby's log ends. It ne
 The order rule: a request may follow an unanswered one only inside one chain of sequences that the
 broker is known to guard, so that a refusal in the middle refuses all behind it too. A batch of
 another producer, and every fill, wait until all before them were answered at the expected offset.
-A chain is known to be guarded when its last batch was answered here and is young: brokers forget
-producers by the time in their records.
+A chain is known to be guarded when its last batch was answered here, the ones in flight are the next
+in sequence, and all of them are young: brokers forget producers by the time in their records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from twinlog.mirror.reactions import Reaction, to_append, to_fill
-from twinlog.mirror.steps import Chain, Copy, Fill, Step
+from twinlog.mirror.steps import MOST_FILLED, Chain, Copy, Fill, Step
 from twinlog.wire.batches import clear_position, next_sequence, stamp
 
 MOST_IN_FLIGHT = 5  # a broker remembers the last five batches of a producer
@@ -38,9 +38,27 @@ class Sent(NamedTuple):
     first: int
     length: int
     chain: Chain
+    sequence: int  # -1 for a gap
     kept: bool
     timestamp_ms: int
-    is_fill: bool
+
+    @property
+    def is_fill(self) -> bool:
+        """True for a gap."""
+        return self.sequence < 0
+
+
+class Guard(NamedTuple):
+    """What the broker remembers of a chain, and until when it surely does."""
+
+    chain: Chain
+    next_sequence: int
+    timestamp_ms: int
+
+    def covers(self, chain: Chain, sequence: int, now_ms: int) -> bool:
+        """True if the broker would refuse this batch, should the one before it be missing."""
+        is_young = self.timestamp_ms > now_ms - GUARDED_MS
+        return is_young and self.chain == chain and self.next_sequence == sequence
 
 
 class Twin:
@@ -55,7 +73,11 @@ class Twin:
         self._sequence = start.sequence
         self._steps: deque[Step] = deque()
         self._in_flight: deque[Sent] = deque()
-        self._guarded: Chain | None = None
+        self._settled_sequence = start.sequence
+        self._answered: Guard | None = None  # what the last answer tells of the broker's memory
+        self._expected: Guard | None = None  # the same when all in flight is done; None: nothing may follow
+        self._is_closed = False
+        self._unclear_fill = False
         # Two counters, each with one writer: the reader's thread offers, the writer's takes.
         self._offered_bytes = 0
         self._taken_bytes = 0
@@ -90,70 +112,98 @@ class Twin:
         return len(self._in_flight)
 
     @property
-    def fill_in_flight(self) -> bool:
-        """True if markers were sent and not answered."""
-        return bool(self._in_flight) and self._in_flight[-1].is_fill
+    def fill_is_unclear(self) -> bool:
+        """True if markers were sent and it is not known that all of them, and no more, are there."""
+        return self._unclear_fill or (bool(self._in_flight) and self._in_flight[-1].is_fill)
+
+    @property
+    def link_stands_at(self) -> tuple[Chain, int]:
+        """The link's chain and its next sequence, as far as was answered."""
+        return self.link, self._settled_sequence
+
+    @property
+    def next_is_fill(self) -> bool:
+        """True if the next step is a gap, which must be sent alone."""
+        return bool(self._steps) and isinstance(self._steps[0], Fill)
+
+    @property
+    def is_closed(self) -> bool:
+        """True if nothing will be taken from it any more."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """Take nothing more; what is in flight is still to be answered."""
+        self._is_closed = True
 
     def take(self, now_ms: int) -> Step | None:
         """The next step that may be sent now, stamped; the caller must send it."""
-        if not self._steps:
+        if not self._steps or self._is_closed:
             return None
         step = self._steps[0]
-        if isinstance(step, Fill):
-            if self._in_flight:
-                return None
-            sent = Sent(step.first, step.length, self.link, False, now_ms, True)
-        else:
-            chain = self._chain_of(step)
-            if self._in_flight and not self._may_follow(chain):
-                return None
-            sent = Sent(step.first, step.length, chain, chain is not self.link, step.timestamp_ms, False)
-            self._stamp(step, sent.kept)
-        self._steps.popleft()
-        self._taken_bytes += step.bytes
-        self._in_flight.append(sent)
-        self.position = step.end
-        return step
+        return self._take_fill(step, now_ms) if isinstance(step, Fill) else self._take_copy(step, now_ms)
 
-    def answered(self, code: int, base_offset: int, now_ms: int) -> tuple[Reaction, Sent]:
-        """What the answer to the oldest append means."""
-        sent = self._in_flight[0]
+    def answered(self, code: int, base_offset: int) -> tuple[Reaction, Sent]:
+        """What the answer to the oldest append means; anything but GO closes the twin."""
+        sent = self._in_flight.popleft()
         reaction = to_append(code, base_offset, sent.first, kept=sent.kept)
-        if reaction is Reaction.GO:
-            self._settle(sent)
-            young = sent.timestamp_ms > now_ms - GUARDED_MS
-            self._guarded = sent.chain if young else None
+        if self._goes(reaction, sent):
+            after = next_sequence(sent.sequence, sent.length)
+            self._answered = Guard(sent.chain, after, sent.timestamp_ms)
+            if not sent.kept:
+                self._settled_sequence = after
         return reaction, sent
 
     def filled(self, code: int, log_end: int) -> tuple[Reaction, Sent]:
-        """What the answer to the markers, and the log end behind them, mean."""
-        sent = self._in_flight[0]
+        """What the answer to the markers, and the log end behind them, mean; anything but GO closes."""
+        sent = self._in_flight.popleft()
         reaction = to_fill(code, log_end, sent.first + sent.length)
-        if reaction is Reaction.GO:
-            self._settle(sent)
+        self._unclear_fill = not self._goes(reaction, sent)
         return reaction, sent
 
-    def _settle(self, sent: Sent) -> None:
-        self._in_flight.popleft()
+    def _goes(self, reaction: Reaction, sent: Sent) -> bool:
+        if reaction is not Reaction.GO:
+            self._is_closed = True
+        if self._is_closed:
+            return False
         self.settled = sent.first + sent.length
+        return True
 
-    def _chain_of(self, copy: Copy) -> Chain:
-        if copy.chain is None or copy.chain in self.holes:
-            return self.link
-        return copy.chain
+    def _take_fill(self, gap: Fill, now_ms: int) -> Fill | None:
+        if self._in_flight:
+            return None
+        piece = Fill(gap.first, min(gap.length, MOST_FILLED))
+        if piece == gap:
+            self._steps.popleft()
+        else:
+            self._steps[0] = Fill(piece.end, gap.length - piece.length)
+        self._expected = None
+        self._went(Sent(piece.first, piece.length, self.link, -1, False, now_ms))
+        return piece
 
-    def _may_follow(self, chain: Chain) -> bool:
-        # What is in flight is all of one chain, because each followed under this same rule.
-        return (
-            len(self._in_flight) < MOST_IN_FLIGHT
-            and chain == self._guarded
-            and chain == self._in_flight[-1].chain
-            and not self._in_flight[-1].is_fill
-        )
-
-    def _stamp(self, copy: Copy, kept: bool) -> None:
+    def _take_copy(self, copy: Copy, now_ms: int) -> Copy | None:
+        chain, sequence = self.link, self._sequence
+        kept = copy.chain is not None and copy.chain not in self.holes
+        if copy.chain is not None and kept:
+            chain, sequence = copy.chain, copy.sequence
+        before = self._expected if self._in_flight else self._answered
+        is_guarded = before is not None and before.covers(chain, sequence, now_ms)
+        if self._in_flight and not (is_guarded and self._may_follow()):
+            return None
+        after = next_sequence(sequence, copy.length)
+        self._expected = Guard(chain, after, copy.timestamp_ms) if is_guarded else None
         if kept:
             clear_position(copy.view)
-            return
-        stamp(copy.view, self.link.producer_id, self.link.epoch, self._sequence)
-        self._sequence = next_sequence(self._sequence, copy.length)
+        else:
+            stamp(copy.view, *chain, sequence)
+            self._sequence = after
+        self._steps.popleft()
+        self._taken_bytes += copy.bytes
+        self._went(Sent(copy.first, copy.length, chain, sequence, kept, copy.timestamp_ms))
+        return copy
+
+    def _may_follow(self) -> bool:
+        return len(self._in_flight) < MOST_IN_FLIGHT
+
+    def _went(self, sent: Sent) -> None:
+        self._in_flight.append(sent)
+        self.position = sent.first + sent.length

@@ -18,13 +18,15 @@ from uuid import UUID
 
 from twinlog.errors import TwinlogError
 from twinlog.mirror import stretch
-from twinlog.mirror.checkpoint import Twins, VerifyState
+from twinlog.mirror.checkpoint import VerifyState
 from twinlog.mirror.compare import seen
 from twinlog.mirror.comparison import Comparison, Found
 from twinlog.mirror.lane import Job, Lane
+from twinlog.mirror.memory import Twins
 from twinlog.mirror.missing import Missing, Side
 from twinlog.mirror.outline import NOTHING
 from twinlog.mirror.pace import Pace
+from twinlog.mirror.report import PartitionReport, Report
 from twinlog.mirror.track import TopicPartition
 from twinlog.progress import Progress, Silent
 from twinlog.wire import configs, offsets, topics
@@ -35,39 +37,6 @@ MOST_ATTEMPTS = 5  # in a row that got no further
 PAUSE_S = 0.5
 SAVE_EVERY_S = 5.0
 _POLICY, _TOMBSTONES = "cleanup.policy", "delete.retention.ms"
-
-
-@dataclass(frozen=True)
-class PartitionReport:
-    """How one partition compares. `skipped`: why it was not compared, or not to its end; else empty."""
-
-    topic: str
-    partition: int
-    first: int = 0
-    end: int = 0
-    offsets: int = 0
-    records: int = 0
-    bytes: int = 0
-    differences: tuple[Found, ...] = ()
-    skipped: str = ""
-
-
-@dataclass(frozen=True)
-class Report:
-    """How all of them compare."""
-
-    partitions: tuple[PartitionReport, ...]
-    seconds: float
-
-    @property
-    def is_equal(self) -> bool:
-        """True if every partition was compared to its end and no difference was found."""
-        return not any(one.differences or one.skipped for one in self.partitions)
-
-    @property
-    def bytes(self) -> int:
-        """What was compared, counted at the active."""
-        return sum(one.bytes for one in self.partitions)
 
 
 class Ends(NamedTuple):

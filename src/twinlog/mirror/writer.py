@@ -4,6 +4,8 @@ A thread of a holder, one for each broker that leads twins. A request carries on
 partition that may send one; several requests are in flight. The broker takes the requests of a
 connection one after the other, so gaps are filled when nothing is in flight: markers for all
 partitions that wait for them, then the log ends, which must be where the gaps end.
+A twin is given up only when all that was sent for it was answered, or the connection broke: whoever
+reads the standby's log end then knows whether something may still be on its way.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 from uuid import UUID
 
 from twinlog.errors import TwinlogError
@@ -36,6 +39,15 @@ Work = tuple[Track, Twin]
 Surprised = Callable[[Track, Twin, str, bool], None]
 
 
+class Drop(NamedTuple):
+    """A twin that is to be given up, and why."""
+
+    track: Track
+    twin: Twin
+    why: str
+    stop: bool  # somebody has to change something first
+
+
 class Writer(threading.Thread):
     """One broker of the standby."""
 
@@ -56,15 +68,22 @@ class Writer(threading.Thread):
         self._may_write = may_write
         self._surprised = surprised
         self._deposed = deposed
-        self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
-        self._ready: dict[int, Work] = {}  # by the twin's identity, in the order of arrival
+        self._inbox: queue.SimpleQueue[Work | Drop | None] = queue.SimpleQueue()
+        # By the twin's identity, in the order of arrival:
+        self._ready: dict[int, Work] = {}
+        self._gaps: dict[int, Work] = {}  # nothing can be sent for them but markers
+        self._dropped: dict[int, Drop] = {}  # something of theirs is still in flight
         self._in_flight: deque[list[tuple[Track, Twin, Copy]]] = deque()
-        self._fills: list[tuple[Track, Twin, Fill]] = []
+        self._filling: list[tuple[Track, Twin, Fill]] = []
         self._ended = False
 
     def wake(self, track: Track, twin: Twin) -> None:
         """Something was offered to this twin."""
         self._inbox.put((track, twin))
+
+    def drop(self, drop: Drop) -> None:
+        """Send nothing more for a twin, and say so when all of it was answered."""
+        self._inbox.put(drop)
 
     def end(self) -> None:
         """End the thread when everything in flight was answered; what waits stays unsent."""
@@ -83,6 +102,7 @@ class Writer(threading.Thread):
                 appender = Appender(connection, ids=self._ids)
                 while self._in_flight or not self._ended:
                     self._round(appender)
+            self._break("this connection has ended")
         except TwinlogError as error:
             self._break(str(error))
         except Exception as error:  # whatever it is, the steward must hear that nobody writes any more
@@ -91,14 +111,14 @@ class Writer(threading.Thread):
 
     def _round(self, appender: Appender) -> None:
         may_write = not self._ended and self._may_write()
-        has_work = may_write and (self._ready or self._fills)
+        has_work = may_write and (self._ready or self._gaps)
         self._take_inbox(wait=not self._in_flight and not has_work)
-        if may_write and not self._fills:
+        if may_write and not self._gaps:
             while appender.in_flight < MOST_IN_FLIGHT and self._send(appender):
                 pass
         if self._in_flight:
             self._receive(appender)
-        elif self._fills and may_write:
+        elif self._gaps and may_write:
             self._fill(appender.connection)
 
     def _take_inbox(self, *, wait: bool) -> None:
@@ -108,7 +128,9 @@ class Writer(threading.Thread):
             except queue.Empty:
                 return
             wait = False
-            if came is not None:
+            if isinstance(came, Drop):
+                self._drop(came)
+            elif came is not None:
                 self._ready[id(came[1])] = came
 
     def _send(self, appender: Appender) -> bool:
@@ -120,14 +142,16 @@ class Writer(threading.Thread):
             if size >= MOST_REQUEST_BYTES:
                 break
             del self._ready[number]
-            step = twin.take(now_ms) if track.twin is twin else None
+            if twin.next_is_fill:
+                if twin.in_flight == 0:
+                    self._gaps[number] = (track, twin)
+                continue  # else the answer to what is in flight brings it back
+            step = twin.take(now_ms)
             if isinstance(step, Copy):
                 batches.append((track, twin, step))
                 size += len(step.view)
                 if twin.has_steps:
                     self._ready[number] = (track, twin)  # behind the others
-            elif step is not None:
-                self._fills.append((track, twin, step))
         if not batches:
             return False
         self._in_flight.append(batches)
@@ -141,42 +165,45 @@ class Writer(threading.Thread):
         answers = {(one.topic, one.partition): one for one in appender.receive(Deadline(ANSWER_TIMEOUT_S))}
         now_ms = time.time_ns() // 1_000_000
         for track, twin, copy in self._in_flight.popleft():
-            if track.twin is twin:
-                self._answered(track, twin, copy, answers[track.key], now_ms)
+            self._answered(track, twin, copy, answers[track.key])
 
-    def _answered(self, track: Track, twin: Twin, copy: Copy, answer: Appended, now_ms: int) -> None:
-        reaction, sent = twin.answered(answer.code, answer.base_offset, now_ms)
-        if reaction is Reaction.GO:
+    def _answered(self, track: Track, twin: Twin, copy: Copy, answer: Appended) -> None:
+        reaction, sent = twin.answered(answer.code, answer.base_offset)
+        dropped = self._dropped.pop(id(twin), None)
+        if dropped is not None:
+            self._drop(dropped)
+        elif reaction is Reaction.GO:
             counts = track.counts
             counts.batches += 1
             counts.records += copy.length
             counts.bytes += len(copy.view)
             self._went(track, twin)
-            return
-        said = codes.name_of(answer.code) if answer.code else f"it stands at offset {answer.base_offset}"
-        if answer.message:
-            said += f": {answer.message}"
-        self._react(track, twin, sent, reaction, f"offset {sent.first} at the standby: {said}")
+        else:
+            said = codes.name_of(answer.code) if answer.code else f"it stands at offset {answer.base_offset}"
+            if answer.message:
+                said += f": {answer.message}"
+            self._react(track, twin, sent, reaction, f"offset {sent.first} at the standby: {said}")
 
     def _fill(self, connection: Connection) -> None:
-        fills, self._fills = self._fills, []
+        now_ms, gaps = time.time_ns() // 1_000_000, self._gaps
+        self._gaps = {}
+        for track, twin in gaps.values():
+            step = twin.take(now_ms)
+            if isinstance(step, Fill):
+                self._filling.append((track, twin, step))
+        if not self._filling:
+            return
         deadline = Deadline(ANSWER_TIMEOUT_S)
-        try:
-            told = markers.abort_markers(
-                connection,
-                [
-                    markers.Fill(track.topic, track.partition, fill.length, *twin.link)
-                    for track, twin, fill in fills
-                ],
-                deadline,
-            )
-            found = offsets.log_ends_at(connection, [track.key for track, _, _ in fills], deadline)
-        except TwinlogError:
-            self._fills = fills  # unanswered: `_break` tells them all
-            raise
-        for track, twin, fill in fills:
-            if track.twin is not twin:
-                continue
+        told = markers.abort_markers(
+            connection,
+            [
+                markers.Fill(track.topic, track.partition, fill.length, *twin.link)
+                for track, twin, fill in self._filling
+            ],
+            deadline,
+        )
+        found = offsets.log_ends_at(connection, [track.key for track, _, _ in self._filling], deadline)
+        for track, twin, fill in self._filling:
             code, log_end = found[track.key]
             reaction, sent = twin.filled(told[track.key] or code, log_end)
             if reaction is Reaction.GO:
@@ -187,6 +214,7 @@ class Writer(threading.Thread):
                 said = codes.name_of(told[track.key] or code)
                 why = f"a gap of {fill.length} at offset {fill.first}: {said}, log end {log_end}"
                 self._react(track, twin, sent, reaction, why)
+        self._filling = []
 
     def _went(self, track: Track, twin: Twin) -> None:
         track.position = twin.settled
@@ -201,12 +229,24 @@ class Writer(threading.Thread):
         if reaction is Reaction.HOLE:
             track.holes.add(sent.chain)
             track.counts.refused += 1
-        self._surprised(track, twin, why, reaction is Reaction.STOP)
+        self._drop(Drop(track, twin, why, reaction is Reaction.STOP))
+
+    def _drop(self, drop: Drop) -> None:
+        drop.twin.close()
+        number = id(drop.twin)
+        self._ready.pop(number, None)
+        self._gaps.pop(number, None)
+        if drop.twin.in_flight:
+            self._dropped.setdefault(number, drop)
+        else:
+            self._surprised(*drop)
 
     def _break(self, why: str) -> None:
         self._ended = True
         self._take_inbox(wait=False)
-        works = [work for request in self._in_flight for work in request] + list(self._fills)
-        broken = {id(twin): (track, twin) for track, twin, _ in works} | self._ready
-        for track, twin in broken.values():
+        for drop in self._dropped.values():
+            self._surprised(*drop)
+        sent = [work for request in self._in_flight for work in request] + self._filling
+        works = {id(twin): (track, twin) for track, twin, _ in sent} | self._ready | self._gaps
+        for track, twin in works.values():
             self._surprised(track, twin, f"writing to the standby: {why}", False)

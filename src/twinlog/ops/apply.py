@@ -17,7 +17,7 @@ from twinlog.ops.world import observe
 from twinlog.progress import Progress
 from twinlog.sites import local, rolling
 from twinlog.sites.home import Home
-from twinlog.wire import acls, configs, quotas, topics, users
+from twinlog.wire import acls, configs, quotas, roles, topics, users
 from twinlog.wire.cluster import Cluster
 
 
@@ -28,9 +28,10 @@ def plan_all(home: Home, names: Sequence[str], *, prune: bool = False) -> list[s
         for name, user in home.bus.users.items()
         if user.auth.value != "mtls"
     }
+    term = home.remembered().term
     found: list[steps.Step] = []
     for name in names:
-        found += plan(home.bus, home.role(name), observe(home, name), fingerprints, prune=prune)
+        found += plan(home.bus, home.role(name), observe(home, name), fingerprints, term=term, prune=prune)
     return found
 
 
@@ -70,7 +71,9 @@ def settle(
             task = f"site {name}: applying {len(due)} changes"
             progress.begin(task, total=len(due))
             with Cluster(home.admin_access(name)) as cluster:
-                for step in due:
+                for number, step in enumerate(due):
+                    if isinstance(step, steps.SetRole):
+                        _wait_for_rights(due[:number], cluster)  # a role is true when it is written
                     take(step, cluster, home)
                     progress.advance(task)
                 _wait_for_rights(due, cluster)
@@ -174,6 +177,11 @@ def _(step: steps.Grant, cluster: Cluster, home: Home) -> None:
 @take.register
 def _(step: steps.Revoke, cluster: Cluster, home: Home) -> None:
     acls.remove(cluster, step.rules)
+
+
+@take.register
+def _(step: steps.SetRole, cluster: Cluster, home: Home) -> None:
+    roles.write(cluster, step.standing)
 
 
 @take.register

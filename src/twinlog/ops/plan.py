@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 
 from twinlog.ops import steps
 from twinlog.ops.rights import rights
-from twinlog.ops.roles import settings_in
 from twinlog.ops.world import World
 from twinlog.spec.effective import topic_settings
 from twinlog.spec.model import Auth, Bus, Role, Topic
+from twinlog.spec.roles import settings_in
 from twinlog.wire.access import Mechanism
 from twinlog.wire.quotas import Limit
+from twinlog.wire.roles import Standing
 from twinlog.wire.topics import NewTopic
 
 MECHANISMS = {Auth.SCRAM: Mechanism.SCRAM_SHA_512, Auth.SCRAM_256: Mechanism.SCRAM_SHA_256}
@@ -27,16 +28,17 @@ OWN_PRINCIPALS = "User:twinlog:"  # the mirror gives and takes the rights of its
 
 
 def plan(
-    bus: Bus, role: Role, world: World, fingerprints: Mapping[str, str], *, prune: bool = False
+    bus: Bus, role: Role, world: World, fingerprints: Mapping[str, str], *, term: int, prune: bool = False
 ) -> list[steps.Step]:
     """All steps for one site, in the order in which they are to be taken.
 
     `fingerprints` are those of the users' present passwords; `world.applied` has those of the
     passwords that the site was given.
     """
+    wanted = Standing(bus.bus, world.site, role, term)
     return [
         *_nodes(bus, world),
-        *([] if world.unreachable else _contents(bus, role, world, fingerprints, prune)),
+        *([] if world.unreachable else _contents(bus, wanted, world, fingerprints, prune)),
     ]
 
 
@@ -73,14 +75,20 @@ def _declared_nodes(bus: Bus, world: World) -> Iterator[steps.Step]:
 
 
 def _contents(
-    bus: Bus, role: Role, world: World, fingerprints: Mapping[str, str], prune: bool
+    bus: Bus, wanted: Standing, world: World, fingerprints: Mapping[str, str], prune: bool
 ) -> Iterator[steps.Step]:
-    ours = not bus.sites[world.site].exists_already
+    ours, role = not bus.sites[world.site].exists_already, wanted.role
     if ours:
         yield from _cluster_settings(world)
     yield from _topics(bus, role, world, ours, prune)
     yield from _passwords(bus, world, ours, fingerprints)
+    # An active site says so before clients may write there, a standby when they may no more: who
+    # reads "standby" can then be sure that only the mirror writes.
+    if role is Role.ACTIVE:
+        yield from _role(wanted, world)
     yield from _rights(bus, role, world, ours)
+    if role is Role.STANDBY:
+        yield from _role(wanted, world)
     yield from _quotas(bus, world, ours)
 
 
@@ -184,6 +192,11 @@ def _rights(bus: Bus, role: Role, world: World, ours: bool) -> Iterator[steps.St
         yield steps.Grant(world.site, who, frozenset(rule for rule in missing if rule.principal == who))
     for who in sorted({rule.principal for rule in extra}):
         yield steps.Revoke(world.site, who, frozenset(rule for rule in extra if rule.principal == who))
+
+
+def _role(wanted: Standing, world: World) -> Iterator[steps.Step]:
+    if world.standing != wanted:
+        yield steps.SetRole(world.site, wanted, world.standing)
 
 
 def _quotas(bus: Bus, world: World, ours: bool) -> Iterator[steps.Step]:

@@ -4,17 +4,21 @@ A rule is written for what the file says and nothing more. At the standby nobody
 that is mirrored: what a client wrote there would stand where the active's records belong. Reading
 there is for groups named `standby.…`, which are never copied; a user's own groups are let in only
 if all that it reads is not mirrored, because a group with members could not take copied offsets.
+Whoever may write or read may also ask what a site is and, at the standby, how far its copy has come:
+acks=twin needs both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from twinlog.spec.model import Bus, Role, User
+from twinlog.spec.patterns import ANY, matches
+from twinlog.wire import roles
 from twinlog.wire.acls import Acl, Operation, Resource
 
 STANDBY_GROUPS = "standby."
-ANY = "*"
 
 
 def principal(user: str) -> str:
@@ -37,6 +41,13 @@ def rights_of(bus: Bus, name: str, user: User, role: Role) -> frozenset[Acl]:
         groups = (*own, STANDBY_GROUPS + ANY) if user.consume else own
     rules = [_rule(who, Resource.TOPIC, pattern, Operation.WRITE) for pattern in writable]
     rules += [_rule(who, Resource.TOPIC, pattern, Operation.READ) for pattern in user.consume]
+    if role is Role.STANDBY:
+        rules += [_rule(who, Resource.TOPIC, pattern, Operation.DESCRIBE) for pattern in user.produce]
+    if user.produce or user.consume:
+        rules.append(_rule(who, Resource.TOPIC, roles.TOPIC, Operation.READ))
+    if any(matches(pattern, roles.TOPIC) for pattern in writable):
+        # "All topics" means those of users; a client that could write this one could lie to all others.
+        rules.append(replace(_rule(who, Resource.TOPIC, roles.TOPIC, Operation.WRITE), allow=False))
     rules += [_rule(who, Resource.GROUP, pattern, Operation.READ) for pattern in groups]
     if writable:
         rules += [_rule(who, Resource.TRANSACTIONAL_ID, one, Operation.WRITE) for one in user.transactions]
@@ -47,11 +58,6 @@ def _rule(who: str, resource: Resource, pattern: str, operation: Operation) -> A
     # Kafka takes a literal asterisk for "all"; a prefix is a pattern type of its own.
     prefixed = pattern.endswith(ANY) and pattern != ANY
     return Acl(resource, pattern[:-1] if prefixed else pattern, who, operation, prefixed)
-
-
-def matches(pattern: str, name: str) -> bool:
-    """True when a pattern of the file means this name."""
-    return name.startswith(pattern[:-1]) if pattern.endswith(ANY) else name == pattern
 
 
 def _matching(bus: Bus, patterns: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from twinlog.wire.access import Mechanism
 from twinlog.wire.acls import Acl
 from twinlog.wire.quotas import Limit
+from twinlog.wire.roles import Standing
 from twinlog.wire.topics import NewTopic
 
 
@@ -261,6 +262,23 @@ class Revoke(Step):
     @property
     def what(self) -> str:
         return f"no longer let {self.principal} {_rules(self.rules)}"
+
+
+@dataclass(frozen=True)
+class SetRole(Step):
+    """The site's role record is not there, or says something else."""
+
+    standing: Standing
+    before: Standing | None
+
+    @property
+    def kind(self) -> str:
+        return "role"
+
+    @property
+    def what(self) -> str:
+        before = f" (it says {self.before})" if self.before else ""
+        return f"say that it is the {self.standing}{before}"
 
 
 @dataclass(frozen=True)

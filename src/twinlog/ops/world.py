@@ -14,7 +14,7 @@ from twinlog.errors import KafkaError, TwinlogError
 from twinlog.sites import holds, processes, properties
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Node, SiteLayout
-from twinlog.wire import acls, configs, quotas, topics, users
+from twinlog.wire import acls, configs, quotas, roles, topics, users
 from twinlog.wire.cluster import Cluster, Patience
 
 # Broker settings that hold for a whole site are kept by the controllers, not in files.
@@ -61,6 +61,7 @@ class World:
     rules: frozenset[acls.Acl] | None = None
     credentials: frozenset[users.Credential] | None = None
     quotas: Mapping[str, Mapping[quotas.Limit, float]] | None = None
+    standing: roles.Standing | None = None  # what its role record says
     # What `apply` remembers: user → fingerprint of the password that the site was given.
     applied: Mapping[str, str] = field(default_factory=dict)
 
@@ -137,6 +138,7 @@ def _read(cluster: Cluster, site: str, nodes: tuple[NodeWorld, ...], applied: Ma
         rules=_offered(lambda: acls.describe(cluster)),
         credentials=_offered(lambda: users.describe(cluster)),
         quotas=_offered(lambda: _user_quotas(cluster)),
+        standing=roles.read(cluster),
         applied=applied,
     )
 

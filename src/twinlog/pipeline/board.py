@@ -31,6 +31,7 @@ class PartitionNews:
     stopped: bool = False
     holes: int = 0
     bytes: int = 0  # by the present holder
+    age_ms: int | None = None  # of the last record when the standby had acknowledged it
 
 
 @dataclass
@@ -79,15 +80,25 @@ class Gathering:
 
     def __init__(self) -> None:
         self.partitions: dict[TopicPartition, PartitionNews] = {}
-        self.rates: dict[TopicPartition, float] = {}
+        self._copied: dict[TopicPartition, int] = {}  # bytes since `rates` was asked last
         self._done: dict[str, int] = {}
         self._running: dict[object, Mapping[str, int]] = {}
 
     def hear(self, task: object, report: Mapping[str, Any]) -> None:
         """Take in one report of a task."""
         for topic, partition, *told in report["partitions"]:
-            self.partitions[topic, partition] = PartitionNews(topic, partition, *told)
+            key, news = (topic, partition), PartitionNews(topic, partition, *told)
+            before = self.partitions.get(key)
+            # A new holder counts from nothing again.
+            since = before.bytes if before is not None and before.bytes <= news.bytes else 0
+            self._copied[key] = self._copied.get(key, 0) + news.bytes - since
+            self.partitions[key] = news
         self._running[task] = report["counts"]
+
+    def rates(self, over_s: float) -> dict[TopicPartition, float]:
+        """Bytes per second of each partition in the time since this was asked last."""
+        copied, self._copied = self._copied, {}
+        return {key: count / over_s for key, count in copied.items()} if over_s > 0 else {}
 
     def leave(self, task: object) -> None:
         """A task has ended: what it did stays counted."""

@@ -1,17 +1,21 @@
 """What a driver does beside copying: which topics there are, and what goes along with them.
 
-Each chore has its own rhythm. One that fails is told on the board and done again at its next turn;
-none of them stops the others or the copying.
+Each chore has a thread, a rhythm and connections of its own, so that none waits for another. One
+that fails is told on the board and done again at its next turn; the copying does not notice.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from twinlog.errors import TwinlogError
+from twinlog.mirror import groups
 from twinlog.pipeline.driver import Driver, Mirrored
+from twinlog.pipeline.report import PartitionStatus, Watch
 from twinlog.sites.home import Home
 from twinlog.spec.model import Cleanup
 from twinlog.wire import topics
@@ -19,52 +23,123 @@ from twinlog.wire.cluster import Cluster, Patience
 
 PATIENCE = Patience(connect_s=2.0, request_s=5.0, total_s=5.0)
 TOPICS_EVERY_S = 2.0
+GROUPS_EVERY_S = 0.5
+POSITIONS_EVERY_S = 5.0
+WATCH_EVERY_S = 1.0
+JOIN_TIMEOUT_S = 10.0
 
-
-@dataclass
-class Chore:
-    """Something to be done again and again."""
-
-    name: str
-    every_s: float
-    work: Callable[[], None]
-    due_at: float = 0.0
+Work = Callable[[], None]
 
 
 class Chores:
-    """All chores of one link."""
+    """All chores of one link, from `with` to its end."""
 
     def __init__(self, home: Home, active: str, standby: str, driver: Driver) -> None:
         self._home = home
+        self._active = active
+        self._standby = standby
         self._driver = driver
-        self._active = Cluster(home.admin_access(active), patience=PATIENCE)
-        self._standby = Cluster(home.admin_access(standby), patience=PATIENCE)
-        self._chores = [Chore("looking for topics", TOPICS_EVERY_S, self._look_for_topics)]
+        self._ended = threading.Event()
+        self._seen: list[PartitionStatus] = []
+        wanted: list[tuple[float, str, Callable[[Cluster, Cluster], Work]]] = [
+            (TOPICS_EVERY_S, "looking for topics", self._topics),
+            (GROUPS_EVERY_S, "copying the offsets of groups", self._groups),
+            (POSITIONS_EVERY_S, "publishing positions", self._positions),
+        ]
+        if home.bus.link.metrics is not None:
+            wanted.append((WATCH_EVERY_S, "watching the ends of logs", self._ends))
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(every_s, name, make), name=name, daemon=True)
+            for every_s, name, make in wanted
+        ]
 
-    def turn(self) -> None:
-        """Do what is due."""
-        for chore in self._chores:
-            now = time.monotonic()
-            if now >= chore.due_at:
-                chore.due_at = now + chore.every_s
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(JOIN_TIMEOUT_S)
+
+    def watched(self) -> list[PartitionStatus]:
+        """The partitions as they were last seen; none unless there is a page that shows them."""
+        return self._seen
+
+    def _repeat(self, every_s: float, name: str, make: Callable[[Cluster, Cluster], Work]) -> None:
+        with (
+            Cluster(self._home.admin_access(self._active), patience=PATIENCE) as active,
+            Cluster(self._home.admin_access(self._standby), patience=PATIENCE) as standby,
+        ):
+            work = make(active, standby)
+            while not self._ended.is_set():
+                begun = time.monotonic()
                 try:
-                    chore.work()
+                    work()
                 except TwinlogError as error:
-                    self._driver.trouble(f"{chore.name}: {error}")
+                    self._driver.trouble(f"{name}: {error}")
+                self._ended.wait(max(0.0, begun + every_s - time.monotonic()))
 
-    def _look_for_topics(self) -> None:
+    def _topics(self, active: Cluster, standby: Cluster) -> Work:
         wanted = {name: topic for name, topic in self._home.bus.topics.items() if topic.mirror}
-        here = {topic.name: topic for topic in topics.describe(self._active, sorted(wanted))}
-        there = {topic.name: topic for topic in topics.describe(self._standby, sorted(wanted))}
-        missing = {}
-        found = []
-        for name, topic in wanted.items():
-            if name not in here or name not in there:
-                place = "active" if name not in here else "standby"
-                missing[name] = f"it does not exist at the {place}"
-                continue
-            common = min(len(here[name].partitions), len(there[name].partitions))
-            compacted = topic.cleanup is not Cleanup.DELETE
-            found += [Mirrored(name, number, compacted) for number in range(common)]
-        self._driver.board.missing = missing
-        self._driver.mirror(found)
+
+        def look() -> None:
+            here = {topic.name: topic for topic in topics.describe(active, sorted(wanted))}
+            there = {topic.name: topic for topic in topics.describe(standby, sorted(wanted))}
+            missing = {}
+            found = []
+            for name, topic in wanted.items():
+                if name not in here or name not in there:
+                    place = "active" if name not in here else "standby"
+                    missing[name] = f"it does not exist at the {place}"
+                    continue
+                compacted = topic.cleanup is not Cleanup.DELETE
+                found += [
+                    Mirrored(name, number, compacted, twin.leader)
+                    for number, (_, twin) in enumerate(
+                        zip(here[name].partitions, there[name].partitions, strict=False)
+                    )
+                ]
+            self._driver.board.missing = missing
+            self._driver.mirror(found)
+
+        return look
+
+    def _groups(self, active: Cluster, standby: Cluster) -> Work:
+        copier = groups.GroupCopier(active, standby, self._home.bus.link.groups)
+
+        def copy() -> None:
+            turn = copier.turn(self._driver.partitions)
+            board = self._driver.board
+            board.groups = {
+                "copied": board.groups.get("copied", 0) + turn.copied,
+                "waiting": turn.waiting,
+                "occupied": turn.occupied,
+                "gone": turn.gone,
+                "refused": dict(turn.refused),
+            }
+
+        return copy
+
+    def _positions(self, active: Cluster, standby: Cluster) -> Work:
+        def publish() -> None:
+            positions = {
+                (news.topic, news.partition): news.position
+                for news in self._driver.board.partitions
+                if news.position >= 0
+            }
+            if positions:
+                groups.publish_positions(active, self._home.bus.bus, positions)
+
+        return publish
+
+    def _ends(self, active: Cluster, standby: Cluster) -> Work:
+        watch = Watch(self._home)
+
+        def look() -> None:
+            self._seen = watch.look().partitions
+
+        return look

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from twinlog.errors import TwinlogError
@@ -50,6 +50,7 @@ class Mirrored:
     topic: str
     partition: int
     compacted: bool = False
+    leader: int = field(default=-1, compare=False)  # at the standby; it may move without a new epoch
 
     @property
     def key(self) -> TopicPartition:
@@ -104,6 +105,7 @@ class Driver:
         self._epoch = 0
         self._job: Future[None] | None = None
         self._begun_at = 0.0
+        self._counted_at = time.monotonic()
         self._stopping = False
         self._paused = False
         self._deposed = ""
@@ -127,6 +129,12 @@ class Driver:
             if wanted != self._mirrored:
                 self._mirrored = wanted
                 self._begun_at = 0.0
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """What is mirrored now."""
+        with self._lock:
+            return frozenset(self._mirrored)
 
     def pause(self, paused: bool) -> None:
         """Let all tasks hand over, or go on."""
@@ -187,7 +195,14 @@ class Driver:
             for partition in self._ledger.assigned(Task(self._epoch, slot, 0))
         }
         self._epoch += 1
-        slots = spread(sorted(self._mirrored), self._ways.tasks, rates=self._gathering.rates, before=before)
+        slots = spread(
+            sorted(self._mirrored),
+            self._ways.tasks,
+            rates=self._gathering.rates(now - self._counted_at),
+            leaders={key: one.leader for key, one in self._mirrored.items()},
+            before=before,
+        )
+        self._counted_at = now
         dense = {number: slots[slot] for number, slot in enumerate(sorted(slots))}
         self._ledger.assign(self._epoch, dense)
         self._begun_at = now

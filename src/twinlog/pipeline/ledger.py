@@ -44,10 +44,6 @@ class Ledger:
         """What a task is to hold; nothing if its epoch is over."""
         return self._assigned.get((task.epoch, task.slot), frozenset())
 
-    def is_current(self, task: Task, epoch: int) -> bool:
-        """False for a task of an epoch that is over, or that a later attempt has replaced."""
-        return task.epoch == epoch and (task.epoch, task.slot) in self._assigned
-
     def in_the_way(self, task: Task) -> frozenset[Task]:
         """The tasks that hold something of what this one is to hold."""
         holders = (self._holders.get(partition) for partition in self.assigned(task))

@@ -15,61 +15,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from twinlog.errors import TwinlogError, UsageError
+from twinlog.errors import TwinlogError
 from twinlog.pipeline.board import Board, write_board
 from twinlog.pipeline.chores import Chores
 from twinlog.pipeline.driver import TURN_S, Driver, Sites, Ways
-from twinlog.pipeline.spark import Jobs
-from twinlog.sites.background import Background
+from twinlog.pipeline.link import background, link_id, need_spark, pause_flag, sides
+from twinlog.pipeline.metrics import served
 from twinlog.sites.home import Home
+from twinlog.sites.java import find_java
 from twinlog.spec.load import load
-from twinlog.spec.model import Identity, Role
+from twinlog.spec.model import Identity
 
-DIRECTORY = "link"
-NAME = "mirror"
-PAUSED = "paused"
-START_TIMEOUT_S = 120.0  # Spark and its workers on a machine that does other things too
+if TYPE_CHECKING:
+    from twinlog.pipeline.spark import Jobs
+
 BOARD_EVERY_S = 1.0
-FIRST_LINK_ID = 1 << 62  # no allocator of producer ids comes near
-
-
-def background(home: Home) -> Background:
-    """The mirror as a process of its own."""
-    command = (sys.executable, "-m", "twinlog.pipeline.mirror", str(home.file))
-    return Background(NAME, home.directory / DIRECTORY, command, START_TIMEOUT_S)
-
-
-def pause_flag(home: Home) -> Path:
-    """A file that is there while the link is paused."""
-    return home.directory / DIRECTORY / PAUSED
-
-
-def sides(home: Home) -> tuple[str, str]:
-    """The active site and the standby."""
-    names = list(home.bus.sites)
-    standbys = [name for name in names if home.role(name) is Role.STANDBY]
-    if len(names) != 2 or len(standbys) != 1:
-        raise UsageError(
-            f"a link needs two sites, one active and one standby; the file has {len(names)}",
-            where=str(home.file),
-            hint="twinlog plan",
-        )
-    (standby,) = standbys
-    return next(name for name in names if name != standby), standby
-
-
-def link_id(home: Home, active: str) -> int:
-    """The link's first producer id in this direction; the next 65,535 are its own too."""
-    return FIRST_LINK_ID + (list(home.bus.sites).index(active) << 32)
 
 
 def run(home: Home, stop: threading.Event) -> None:
     """Mirror until told to stop."""
+    need_spark()
     active, standby = sides(home)
     process, link = background(home), home.bus.link
     with process.alone():
-        jobs = Jobs(home.bus.pipeline, link.tasks, home.bus.bus)
+        jobs = _spark(home)
         try:
             driver = Driver(
                 Sites(
@@ -81,7 +52,7 @@ def run(home: Home, stop: threading.Event) -> None:
                     ),
                 ),
                 Ways(
-                    link_id(home, active),
+                    link_id(active),
                     link.tasks,
                     link.epoch,
                     link.identity is Identity.KEEP,
@@ -93,16 +64,26 @@ def run(home: Home, stop: threading.Event) -> None:
             with _board_of(process.report, driver.board):
                 driver.take_over()
                 _log(f"generation {driver.board.generation} mirrors from {active} to {standby}")
-                _turn_until(stop, home, driver, Chores(home, active, standby, driver))
+                with (
+                    Chores(home, active, standby, driver) as chores,
+                    served(link.metrics, home.bus.bus, driver.board, chores.watched),
+                ):
+                    _turn_until(stop, home, driver)
         finally:
             jobs.close()
 
 
-def _turn_until(stop: threading.Event, home: Home, driver: Driver, chores: Chores) -> None:
+def _spark(home: Home) -> Jobs:
+    os.environ["JAVA_HOME"] = str(find_java().binary.resolve().parent.parent)
+    from twinlog.pipeline.spark import Jobs  # noqa: PLC0415  only the mirror itself needs Spark
+
+    return Jobs(home.bus.pipeline, home.bus.link.tasks, home.bus.bus)
+
+
+def _turn_until(stop: threading.Event, home: Home, driver: Driver) -> None:
     try:
         while not stop.wait(TURN_S):
             driver.pause(pause_flag(home).exists())
-            chores.turn()
             driver.turn()
     finally:
         driver.stop()

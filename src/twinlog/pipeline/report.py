@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from twinlog.errors import TwinlogError
-from twinlog.pipeline import mirror
+from twinlog.pipeline import link
 from twinlog.pipeline.board import Board, read_board
 from twinlog.pipeline.ledger import TopicPartition
 from twinlog.sites.home import Home
@@ -94,7 +94,7 @@ class Watch:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self.active, self.standby = mirror.sides(home)
+        self.active, self.standby = link.sides(home)
         self._here = Cluster(home.admin_access(self.active), patience=PATIENCE)
         self._there = Cluster(home.admin_access(self.standby), patience=PATIENCE)
         self._lags: dict[TopicPartition, Lag] = {}
@@ -111,7 +111,7 @@ class Watch:
 
     def look(self) -> LinkStatus:
         """How the link is now."""
-        process = mirror.background(self._home)
+        process = link.background(self._home)
         board = read_board(process.report)
         runs = process.find() is not None and board is not None and board.is_fresh
         board = board if board is not None else Board(state="ended")
@@ -176,7 +176,7 @@ class Watch:
         return ""
 
     def _put_together(self, board: Board, runs: bool, found: list[PartitionStatus]) -> LinkStatus:
-        link = {
+        told = {
             "state": board.state if runs else "down",
             "active": self.active,
             "standby": self.standby,
@@ -197,7 +197,7 @@ class Watch:
         findings += [f"{topic}: {why}" for topic, why in board.missing.items()]
         findings += [f"{one.topic}-{one.partition}: {one.trouble}" for one in found if one.trouble]
         findings += [f"{one.topic}-{one.partition}: {one.waiting_for}" for one in found if one.waiting_for]
-        return LinkStatus(link, runs, found, _by_topic(found), findings)
+        return LinkStatus(told, runs, found, _by_topic(found), findings)
 
 
 def _by_topic(found: Iterable[PartitionStatus]) -> list[TopicStatus]:

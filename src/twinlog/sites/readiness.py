@@ -23,9 +23,10 @@ from twinlog.wire.deadlines import Deadline
 
 CANARY_TOPIC = "__twinlog_canary"
 CANARY_SETTINGS = {"retention.ms": "3600000", "segment.ms": "3600000", "segment.bytes": "1048576"}
-# Short waits in each attempt: the loop around it looks after the processes in between.
-PATIENCE = Patience(connect_s=2.0, request_s=5.0, total_s=2.0)
 LOOK_AGAIN_S = 0.1
+# Short waits in each attempt: the loop around it looks after the processes in between. No growing
+# pauses: asking a port that nobody listens on costs next to nothing, and a late look costs the start.
+PATIENCE = Patience(connect_s=2.0, request_s=5.0, total_s=2.0, pauses_s=(LOOK_AGAIN_S,))
 
 
 def wait_until_ready(

@@ -5,16 +5,12 @@ from __future__ import annotations
 from twinlog.spec.document import Path
 from twinlog.spec.finding import Finding, Findings, warning
 from twinlog.spec.model import Auth, Bus, User
+from twinlog.spec.patterns import matches
 from twinlog.spec.wording import nearest
 
 RESERVED_PREFIXES = ("standby.", "twinlog-")
 # Kafka calls a client without a name ANONYMOUS; a certificate that is not a user's becomes nobody.
 RESERVED_USERS = ("anonymous", "nobody")
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether a name falls under an exact name, a prefix with asterisk, or the asterisk."""
-    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
 def of_user(bus: Bus, name: str) -> Findings:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+from uuid import uuid4
 
 from kafka.protocol.admin import (
     DescribeGroupsRequest,
@@ -27,7 +28,7 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
-from twinlog.wire import codes, members
+from twinlog.wire import codes, heartbeats, members
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.connection import RawRequest
 from twinlog.wire.deadlines import Deadline
@@ -98,12 +99,44 @@ def commit(
 
     def attempt() -> dict[str, dict[TopicPartition, int]]:
         left = tuple(name for name in offsets if name not in told)
-        for coordinator, names in _by_coordinator(cluster, left).items():
+        for coordinator, names in by_coordinator(cluster, left).items():
             for name in names:
                 told[name] = _commit(cluster, coordinator, name, offsets[name])
         return told
 
     return cluster.retry(attempt)
+
+
+def prime(cluster: Cluster, names: Iterable[str]) -> None:
+    """Make groups of the newer protocol exist, without members (KIP-848).
+
+    A consumer of such a group that moves here from another cluster asks for its group at once, and gives
+    up for good when there is none; committing offsets makes one of the classic protocol, which is none.
+    Offsets that are there stay. A group that has members is not disturbed, only joined and left.
+    """
+    wanted = tuple(names)
+
+    def attempt() -> None:
+        for coordinator, theirs in by_coordinator(cluster, wanted).items():
+            for name in theirs:
+                member = str(uuid4())
+                for epoch in (heartbeats.JOIN, heartbeats.LEAVE):
+                    _heartbeat(cluster, coordinator, name, member, epoch)
+
+    cluster.retry(attempt, repeatable=True)
+
+
+def _heartbeat(cluster: Cluster, coordinator: int, name: str, member: str, epoch: int) -> None:
+    request = RawRequest(
+        heartbeats.NAME,
+        heartbeats.API_KEY,
+        heartbeats.VERSION,
+        [heartbeats.encode(name, member, epoch)],
+        heartbeats.decode,
+    )
+    connection, deadline = cluster.broker(coordinator), Deadline(cluster.patience.request_s)
+    answer = connection.receive(connection.send_raw(request, deadline), deadline)
+    codes.check(answer.code, answer.message, f"making group '{name}'", cluster.where)
 
 
 def _list(cluster: Cluster) -> tuple[Group, ...]:
@@ -122,7 +155,7 @@ def _list(cluster: Cluster) -> tuple[Group, ...]:
 
 def _describe(cluster: Cluster, names: tuple[str, ...]) -> dict[str, Membership]:
     found: dict[str, Membership] = {}
-    for coordinator, theirs in _by_coordinator(cluster, names).items():
+    for coordinator, theirs in by_coordinator(cluster, names).items():
         found |= _describe_classic(cluster, coordinator, theirs)
         others = [name for name in theirs if name not in found]
         if others and cluster.broker(coordinator).knows(members.API_KEY, _DESCRIBE_CONSUMERS):
@@ -135,7 +168,7 @@ def _describe_classic(cluster: Cluster, coordinator: int, names: list[str]) -> d
     answer = cluster.once(request, DescribeGroupsResponse, broker_id=coordinator)
     found: dict[str, Membership] = {}
     for group in answer.groups:
-        if _is_missing(group.error_code) or group.group_state == DEAD:
+        if is_missing(group.error_code) or group.group_state == DEAD:
             continue
         what = f"describing group '{group.group_id}'"
         codes.check(group.error_code, group.error_message, what, cluster.where)
@@ -154,7 +187,7 @@ def _describe_consumers(cluster: Cluster, coordinator: int, names: list[str]) ->
     connection, deadline = cluster.broker(coordinator), Deadline(cluster.patience.request_s)
     found: dict[str, Membership] = {}
     for group in connection.receive(connection.send_raw(request, deadline), deadline):
-        if not _is_missing(group.code):
+        if not is_missing(group.code):
             codes.check(group.code, group.message, f"describing group '{group.name}'", cluster.where)
             found[group.name] = group.membership
     return found
@@ -163,7 +196,7 @@ def _describe_consumers(cluster: Cluster, coordinator: int, names: list[str]) ->
 def _committed(cluster: Cluster, names: tuple[str, ...]) -> dict[str, dict[TopicPartition, Committed]]:
     found: dict[str, dict[TopicPartition, Committed]] = {name: {} for name in names}
     kind = OffsetFetchRequest.OffsetFetchRequestGroup
-    for coordinator, theirs in _by_coordinator(cluster, names).items():
+    for coordinator, theirs in by_coordinator(cluster, names).items():
         # Not only stable offsets: one that waits for its transaction's end would hold all others up.
         request = OffsetFetchRequest(
             groups=[kind(group_id=name, topics=None) for name in theirs], require_stable=False
@@ -177,7 +210,7 @@ def _committed(cluster: Cluster, names: tuple[str, ...]) -> dict[str, dict[Topic
         )
         for group in answer.groups:
             what = f"reading the offsets of group '{group.group_id}'"
-            if _is_missing(group.error_code):
+            if is_missing(group.error_code):
                 continue
             codes.check(group.error_code, None, what, cluster.where)
             for topic in group.topics:
@@ -222,17 +255,19 @@ def _commit(
     told: dict[TopicPartition, int] = {}
     for result in answer.topics:
         for part in result.partitions:
-            if codes.name_of(part.error_code) in _COORDINATOR_MOVED:
+            if has_moved(part.error_code):
                 what = f"committing offsets of group '{name}'"
                 raise codes.error_for(part.error_code, None, what, cluster.where)
             told[(result.name, part.partition_index)] = part.error_code
     return told
 
 
-def _by_coordinator(cluster: Cluster, names: tuple[str, ...]) -> dict[int, list[str]]:
-    if not names:
+def by_coordinator(cluster: Cluster, names: Iterable[str]) -> dict[int, list[str]]:
+    """Groups by the broker that coordinates them; one attempt, for use inside `retry`."""
+    wanted = list(names)
+    if not wanted:
         return {}
-    request = FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=list(names))
+    request = FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=wanted)
     answer = cluster.once(request, FindCoordinatorResponse, min_version=_MANY_KEYS)
     found: dict[int, list[str]] = defaultdict(list)
     for one in answer.coordinators:
@@ -242,5 +277,11 @@ def _by_coordinator(cluster: Cluster, names: tuple[str, ...]) -> dict[int, list[
     return found
 
 
-def _is_missing(code: int) -> bool:
+def is_missing(code: int) -> bool:
+    """True for the code that says that there is no such group."""
     return codes.name_of(code) == "GROUP_ID_NOT_FOUND"
+
+
+def has_moved(code: int) -> bool:
+    """True for codes that say that another broker coordinates the group, or will in a moment."""
+    return codes.name_of(code) in _COORDINATOR_MOVED

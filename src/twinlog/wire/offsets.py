@@ -24,7 +24,7 @@ _LATEST, _EARLIEST = -1, -2
 _CONSUMER, _DEBUGGER = -1, -2  # who asks: to consumers the log ends at the high watermark
 
 
-class _End(Enum):
+class End(Enum):
     """Which end of a partition is asked for: by whom, with which isolation, and what."""
 
     START = (_CONSUMER, 0, _EARLIEST)
@@ -35,22 +35,22 @@ class _End(Enum):
 
 def start_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The first offset of each partition that is still kept."""
-    return _offsets(cluster, partitions, _End.START)
+    return _offsets(cluster, partitions, End.START)
 
 
 def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Where each partition's next record will stand, whether the ones before it are replicated or not."""
-    return _offsets(cluster, partitions, _End.LOG_END)
+    return _offsets(cluster, partitions, End.LOG_END)
 
 
 def end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The end of each partition as consumers see it: the high watermark."""
-    return _offsets(cluster, partitions, _End.HIGH_WATERMARK)
+    return _offsets(cluster, partitions, End.HIGH_WATERMARK)
 
 
 def last_stable_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The end of each partition as consumers with read_committed see it."""
-    return _offsets(cluster, partitions, _End.LAST_STABLE)
+    return _offsets(cluster, partitions, End.LAST_STABLE)
 
 
 def log_ends_at(
@@ -60,7 +60,7 @@ def log_ends_at(
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, partition in partitions:
         topics[topic].append(partition)
-    request = _request(topics, _End.LOG_END)
+    request = request_for(topics, End.LOG_END)
     answer = connection.receive(connection.send(request, ListOffsetsResponse, deadline), deadline)
     return {
         (told.name, part.partition_index): (part.error_code, part.offset)
@@ -77,17 +77,17 @@ def by_leader(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[in
     return led
 
 
-def _offsets(cluster: Cluster, partitions: Iterable[TopicPartition], end: _End) -> dict[TopicPartition, int]:
+def _offsets(cluster: Cluster, partitions: Iterable[TopicPartition], end: End) -> dict[TopicPartition, int]:
     places = tuple(partitions)
     return cluster.retry(lambda: _ask_leaders(cluster, places, end))
 
 
 def _ask_leaders(
-    cluster: Cluster, partitions: tuple[TopicPartition, ...], end: _End
+    cluster: Cluster, partitions: tuple[TopicPartition, ...], end: End
 ) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     for leader, topics in by_leader(cluster, partitions).items():
-        answer = cluster.once(_request(topics, end), ListOffsetsResponse, broker_id=leader)
+        answer = cluster.once(request_for(topics, end), ListOffsetsResponse, broker_id=leader)
         for told in answer.topics:
             for part in told.partitions:
                 what = f"asking for offsets of {told.name}-{part.partition_index}"
@@ -96,7 +96,7 @@ def _ask_leaders(
     return found
 
 
-def _request(topics: dict[str, list[int]], end: _End) -> ListOffsetsRequest:
+def request_for(topics: dict[str, list[int]], end: End) -> ListOffsetsRequest:
     replica_id, isolation_level, timestamp = end.value
     kind = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(

@@ -15,8 +15,9 @@ from tests.unit.wire import samples
 from tests.unit.wire.samples import codecs, lying, record_lists, rest_of
 from twinlog.errors import SiteError
 from twinlog.mirror import compare
-from twinlog.mirror.checkpoint import Twins, VerifyState
+from twinlog.mirror.checkpoint import VerifyState
 from twinlog.mirror.comparison import MOST_DIFFERENCES, Comparison
+from twinlog.mirror.memory import Twins
 from twinlog.mirror.missing import Missing, Side
 from twinlog.mirror.outline import outline
 from twinlog.wire.batches import LOG_APPEND_TIME_BIT, Batch, Codec, Header, UnreadableBatch

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twinlog.ops import plan as plans
 from twinlog.ops import steps
-from twinlog.ops.plan import loses_records, plan
+from twinlog.ops.plan import loses_records
 from twinlog.ops.rights import principal, rights
 from twinlog.ops.world import NodeWorld, TopicWorld, World
 from twinlog.spec.model import Auth, Bus, Cleanup, Quota, Role, Site, Topic, User
 from twinlog.wire.access import Mechanism
 from twinlog.wire.acls import Acl, Operation, Resource
 from twinlog.wire.quotas import Limit
+from twinlog.wire.roles import Standing
 from twinlog.wire.users import Credential
 
 SITE = "a"
@@ -27,6 +29,10 @@ OURS = Site(brokers=3)
 EXISTING = Site(bootstrap=("kafka.example:9093",), client="client.properties")
 FINGERPRINTS = {name: f"#{name}" for name in USERS}
 ITERATIONS = 8192
+TERM = 3
+ACTIVE = Standing("model", SITE, Role.ACTIVE, TERM)
+STANDBY = Standing("model", SITE, Role.STANDBY, TERM)
+plan = partial(plans.plan, term=TERM)
 # A bus and a world are large to draw; what is wrong shows within tens of them.
 FEW = settings(max_examples=40)
 
@@ -101,6 +107,7 @@ def worlds(draw: st.DrawFn, nodes: tuple[NodeWorld, ...] = ()) -> World:
         credentials=draw(st.none() | st.frozensets(credentials, max_size=5)),
         quotas=draw(st.none() | st.dictionaries(st.sampled_from((*USERS, "stranger")), limits, max_size=3)),
         applied=draw(st.dictionaries(st.sampled_from(USERS), st.sampled_from(("#shop", "older")))),
+        standing=draw(st.sampled_from((None, ACTIVE, STANDBY, replace(ACTIVE, term=TERM - 1)))),
     )
 
 
@@ -152,6 +159,8 @@ def taken(world: World, step: steps.Step) -> World:
         case steps.Revoke():
             assert world.rules is not None
             return replace(world, rules=world.rules - step.rules)
+        case steps.SetRole():
+            return replace(world, standing=step.standing)
         case steps.SetQuota():
             assert world.quotas is not None
             old_limits = {**world.quotas.get(step.user, {}), **step.values}
@@ -262,8 +271,38 @@ def test_no_step_tells_a_password_or_what_stands_for_one(bus: Bus, world: World,
 
 def test_what_a_cluster_does_not_offer_is_left_alone() -> None:
     bus = Bus(bus="model", sites={SITE: OURS}, users={"shop": User(produce=("*",), quota=Quota(request=5.0))})
-    world = World(SITE, running_nodes(), brokers=3, settings={"min.insync.replicas": "2"})
+    world = World(SITE, running_nodes(), brokers=3, settings={"min.insync.replicas": "2"}, standing=ACTIVE)
     assert plan(bus, Role.ACTIVE, world, FINGERPRINTS) == []
+
+
+@FEW
+@given(buses(), worlds(running_nodes()), st.sampled_from(Role))
+def test_a_site_is_called_standby_only_when_nobody_may_write_and_active_before_anybody_may(
+    bus: Bus, world: World, role: Role
+) -> None:
+    found = possible(plan(bus, role, world, FINGERPRINTS))
+    named = [number for number, step in enumerate(found) if isinstance(step, steps.SetRole)]
+    changed = [number for number, step in enumerate(found) if isinstance(step, steps.Grant | steps.Revoke)]
+    assert len(named) == (world.standing != Standing("model", SITE, role, TERM))
+    for place in named:
+        assert all(place < other if role is Role.ACTIVE else place > other for other in changed)
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        (None, "say that it is the standby of term 3"),
+        (ACTIVE, "say that it is the standby of term 3 (it says active of term 3)"),
+        (replace(STANDBY, term=2), "say that it is the standby of term 3 (it says standby of term 2)"),
+    ],
+    ids=["no record yet", "another role", "another term"],
+)
+def test_a_role_record_that_says_something_else_is_written_anew(before: Standing | None, told: str) -> None:
+    bus = Bus(bus="model", sites={SITE: OURS})
+    world = World(SITE, running_nodes(), brokers=3, settings={"min.insync.replicas": "2"}, standing=before)
+    (step,) = plan(bus, Role.STANDBY, world, {})
+    assert step.what == told
+    assert not step.destructive
 
 
 @pytest.mark.parametrize(
@@ -288,7 +327,7 @@ def test_nodes_are_started_and_restarted_as_the_file_says(
     nodes: tuple[NodeWorld, ...], wanted: list[str]
 ) -> None:
     bus = Bus(bus="model", sites={SITE: OURS})
-    world = World(SITE, nodes, brokers=3, settings={"min.insync.replicas": "2"})
+    world = World(SITE, nodes, brokers=3, settings={"min.insync.replicas": "2"}, standing=ACTIVE)
     assert [step.what for step in plan(bus, Role.ACTIVE, world, {})] == wanted
 
 

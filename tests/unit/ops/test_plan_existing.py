@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
+from twinlog.ops import plan as plans
 from twinlog.ops import steps
-from twinlog.ops.plan import plan
 from twinlog.ops.rights import rights
-from twinlog.ops.roles import AT_STANDBY
 from twinlog.ops.world import TopicWorld, World
 from twinlog.spec.model import Bus, Role
+from twinlog.spec.roles import AT_STANDBY
+from twinlog.wire import roles
 from twinlog.wire.access import Mechanism
 from twinlog.wire.acls import Acl, Operation, Resource
 from twinlog.wire.quotas import Limit
+from twinlog.wire.roles import Standing
 from twinlog.wire.users import Credential
 
 BUS = Bus.model_validate(
@@ -22,6 +27,9 @@ BUS = Bus.model_validate(
     }
 )
 FINGERPRINTS = {"shop": "new"}
+TERM = 3
+plan = partial(plans.plan, term=TERM)
+ASKS = Acl(Resource.TOPIC, roles.TOPIC, "User:shop", Operation.READ)
 OURS = Acl(Resource.TOPIC, "orders", "User:shop", Operation.WRITE)
 THEIRS = Acl(Resource.TOPIC, "ledger", "User:shop", Operation.READ)
 STRANGERS = Acl(Resource.TOPIC, "orders", "User:stranger", Operation.WRITE)
@@ -29,7 +37,7 @@ LOGIN = Credential("shop", Mechanism.SCRAM_SHA_512, 4096)
 STRANGER = Credential("stranger", Mechanism.SCRAM_SHA_512, 4096)
 
 
-def world(applied: dict[str, str], *rules: Acl) -> World:
+def world(applied: dict[str, str], *rules: Acl, role: Role = Role.ACTIVE) -> World:
     return World(
         site="a",
         brokers=1,
@@ -37,10 +45,11 @@ def world(applied: dict[str, str], *rules: Acl) -> World:
             "orders": TopicWorld(1, 1, {"cleanup.policy": "delete", "min.insync.replicas": "1", "x": "y"}),
             "ledger": TopicWorld(1, 1, {}),
         },
-        rules=frozenset(rules),
+        rules=frozenset((ASKS, *rules)),
         credentials=frozenset({LOGIN, STRANGER}),
         quotas={"shop": {Limit.PRODUCE: 5.0}, "stranger": {Limit.CONSUME: 5.0}},
         applied=applied,
+        standing=Standing("orders", "a", role, TERM),
     )
 
 
@@ -63,10 +72,11 @@ def test_password_that_twinlog_set_follows_the_file() -> None:
 
 
 def test_a_standby_takes_back_what_the_active_was_given_and_no_more() -> None:
-    found = plan(BUS, Role.STANDBY, world(FINGERPRINTS, OURS, THEIRS, STRANGERS), FINGERPRINTS)
-    settings, revoked = found
+    there = world(FINGERPRINTS, OURS, THEIRS, STRANGERS, role=Role.STANDBY)
+    settings, granted, revoked = plan(BUS, Role.STANDBY, there, FINGERPRINTS)
     assert isinstance(settings, steps.SetTopic)
     assert settings.values == AT_STANDBY
+    assert granted == steps.Grant("a", "User:shop", frozenset({replace(OURS, operation=Operation.DESCRIBE)}))
     assert revoked == steps.Revoke("a", "User:shop", frozenset({OURS}))
 
 

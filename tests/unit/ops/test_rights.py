@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinlog.ops.rights import STANDBY_GROUPS, matches, principal, rights, rights_of
+from twinlog.ops.rights import STANDBY_GROUPS, principal, rights, rights_of
 from twinlog.spec.model import Bus, Role, Site, Topic, User
+from twinlog.spec.patterns import matches
+from twinlog.wire import roles
 from twinlog.wire.acls import Acl, Operation, Resource
 
 NAMES = ("orders", "orders-eu", "stock", "t1", "undeclared")
@@ -29,12 +31,14 @@ buses = st.builds(
 
 def may(rules: Iterable[Acl], user: str, operation: Operation, resource: Resource, name: str) -> bool:
     """What Kafka's authorizer would answer."""
-    return any(
-        rule.principal == principal(user)
+    about = [
+        rule
+        for rule in rules
+        if rule.principal == principal(user)
         and (rule.resource, rule.operation) == (resource, operation)
         and (name.startswith(rule.name) if rule.prefixed else rule.name in (name, "*"))
-        for rule in rules
-    )
+    ]
+    return bool(about) and all(rule.allow for rule in about)
 
 
 def wanted(chosen: Iterable[str], name: str) -> bool:
@@ -52,7 +56,7 @@ def test_at_the_active_a_user_may_do_what_the_file_says_and_nothing_else(bus: Bu
             assert may(rules, name, Operation.READ, Resource.TOPIC, topic) == wanted(user.consume, topic)
             assert may(rules, name, Operation.READ, Resource.GROUP, topic) == wanted(user.groups, topic)
     assert {rule.operation for rule in rules} <= {Operation.READ, Operation.WRITE}
-    assert all(rule.allow for rule in rules)
+    assert all(rule.allow or rule.name == roles.TOPIC for rule in rules)
 
 
 @FEW
@@ -94,7 +98,28 @@ def test_transactions_go_with_something_to_write() -> None:
     user = User(produce=("orders",), transactions=("shop-*",))
     active = rights_of(bus, "shop", user, Role.ACTIVE)
     assert may(active, "shop", Operation.WRITE, Resource.TRANSACTIONAL_ID, "shop-1")
-    assert rights_of(bus, "shop", user, Role.STANDBY) == frozenset()
+    standby = rights_of(bus, "shop", user, Role.STANDBY)
+    assert not may(standby, "shop", Operation.WRITE, Resource.TRANSACTIONAL_ID, "shop-1")
+
+
+@FEW
+@given(buses, st.sampled_from(Role))
+def test_whoever_writes_or_reads_may_ask_for_the_role_of_a_site(bus: Bus, role: Role) -> None:
+    rules = rights(bus, role)
+    for name, user in bus.users.items():
+        asks = may(rules, name, Operation.READ, Resource.TOPIC, roles.TOPIC)
+        assert asks == bool(user.produce or user.consume)
+        assert not may(rules, name, Operation.WRITE, Resource.TOPIC, roles.TOPIC)
+
+
+@FEW
+@given(buses)
+def test_at_the_standby_a_writer_may_see_how_far_the_copy_has_come(bus: Bus) -> None:
+    rules = rights(bus, Role.STANDBY)
+    for name, user in bus.users.items():
+        for topic in NAMES:
+            seen = may(rules, name, Operation.DESCRIBE, Resource.TOPIC, topic)
+            assert seen == wanted(user.produce, topic)
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,7 @@ def test_markers_are_written_as_others_write_them(version: int, counts: dict[Pla
             a_marker(2**62, epoch, marked)
             for epoch in epochs
             for turn in range(5)
-            if (
-                marked := [
-                    place for place, wanted in counts.items() if wanted > (turn, 9) and wanted[1] == epoch
-                ]
-            )
+            if (marked := [place for place, (count, own) in counts.items() if count > turn and own == epoch])
         ]
     )
     assert fill_bytes.encode_markers(version, fills) == bytes(expected.encode(version=version))

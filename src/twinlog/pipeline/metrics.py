@@ -1,0 +1,95 @@
+"""A page for Prometheus about the link, served by its driver where the file says so.
+
+Numbers come from the board; the ends of the logs are asked of the sites by a watch of its own, so
+that lag is true also when no task reports. Each scrape is answered from what was known last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from twinlog.pipeline.board import Board
+from twinlog.pipeline.report import PartitionStatus
+from twinlog.wire.addresses import HostPort
+
+COUNTERS = {
+    "batches": "Batches appended at the standby.",
+    "records": "Records appended at the standby.",
+    "bytes": "Bytes of batches appended at the standby.",
+    "fills": "Gaps filled.",
+    "filled": "Offsets filled.",
+    "recoded": "Batches encoded anew because they could not be copied as they were.",
+    "surprises": "Times that a partition was begun again.",
+    "refused": "Batches that the standby's guard refused under their producer's name.",
+}
+LABELS = ("bus", "topic", "partition")
+
+
+class LinkCollector(Collector):
+    """What is known about one link."""
+
+    def __init__(self, bus: str, board: Board, watched: Callable[[], Iterable[PartitionStatus]]) -> None:
+        self._bus = bus
+        self._board = board
+        self._watched = watched
+
+    def collect(self) -> Iterable[Metric]:
+        """All metrics, as they are now."""
+        yield from self._counters()
+        yield from self._partitions()
+        up = GaugeMetricFamily("twinlog_link_running", "1 while the link copies.", labels=("bus",))
+        up.add_metric((self._bus,), 1.0 if self._board.state == "running" else 0.0)
+        yield up
+
+    def _counters(self) -> Iterator[Metric]:
+        values = {**self._board.counts, "tasks_lost": self._board.losses}
+        for name, help_text in {**COUNTERS, "tasks_lost": "Tasks that ended without a farewell."}.items():
+            family = CounterMetricFamily(f"twinlog_link_{name}", help_text, labels=("bus",))
+            family.add_metric((self._bus,), values.get(name, 0))
+            yield family
+
+    def _partitions(self) -> Iterator[Metric]:
+        lag = GaugeMetricFamily("twinlog_link_lag_records", "Records that the standby lacks.", labels=LABELS)
+        seconds = GaugeMetricFamily("twinlog_link_lag_seconds", "How long it has lacked them.", labels=LABELS)
+        for one in self._watched():
+            labels = (self._bus, one.topic, str(one.partition))
+            lag.add_metric(labels, one.lag_records)
+            if one.lag_s is not None:
+                seconds.add_metric(labels, one.lag_s)
+        stopped = GaugeMetricFamily("twinlog_link_stopped", "1 if it cannot be copied.", labels=LABELS)
+        age = GaugeMetricFamily(
+            "twinlog_link_record_age_seconds",
+            "Age of the last record when the standby had it; MirrorMaker calls it replication-latency.",
+            labels=LABELS,
+        )
+        for news in list(self._board.partitions):
+            labels = (self._bus, news.topic, str(news.partition))
+            stopped.add_metric(labels, 1.0 if news.stopped else 0.0)
+            if news.age_ms is not None:
+                age.add_metric(labels, news.age_ms / 1000)
+        yield from (lag, seconds, stopped, age)
+
+
+@contextmanager
+def served(
+    address: str | None, bus: str, board: Board, watched: Callable[[], Iterable[PartitionStatus]]
+) -> Iterator[None]:
+    """Serve the page while the block runs; without an address, nowhere."""
+    if address is None:
+        yield
+        return
+    registry = CollectorRegistry()
+    registry.register(LinkCollector(bus, board, watched))
+    where = HostPort.parse(address)
+    server, thread = start_http_server(where.port, where.host, registry)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

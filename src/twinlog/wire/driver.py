@@ -1,0 +1,283 @@
+"""librdkafka's producer and consumer behind a few typed calls, for the client library.
+
+`client` builds on this and imports no driver itself. A Sender may be used by several threads; what
+became of a record is told from within `serve` and `flush`. A Receiver belongs to one thread.
+librdkafka repeats a record whose answer got lost, and Python is not told whether it did. So a refusal
+proves that a record is not in the log only if it is about the record itself (`is_certain`): a right
+that was taken away, say, may have been there when the first attempt was appended.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import confluent_kafka as confluent
+
+from twinlog.errors import KafkaError
+from twinlog.wire import codes
+from twinlog.wire.access import Access
+from twinlog.wire.clientfiles.tuning import Role, Tuning, librdkafka_tuning
+from twinlog.wire.offsets import TopicPartition
+
+Settings = Mapping[str, str | int | float | bool]
+Headers = Sequence[tuple[str, bytes | None]]
+
+_LOG = logging.getLogger("twinlog.client")
+_LOG.addHandler(logging.NullHandler())
+_CLIENT_ID = "twinlog-client"
+_ANY_PARTITION = -1
+_NOW = 0
+_PURGE_S = 5.0  # what was purged is told at once
+# Refused for what the record is, and so at every attempt.
+_ABOUT_THE_RECORD = frozenset(
+    [
+        "MESSAGE_TOO_LARGE",
+        "RECORD_LIST_TOO_LARGE",
+        "INVALID_TOPIC_EXCEPTION",
+        "INVALID_TIMESTAMP",
+        "INVALID_RECORD",
+        "POLICY_VIOLATION",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    ]
+)
+
+
+class Outgoing(NamedTuple):
+    """A record to send. Without a partition the key decides, without a time it is now."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+class Delivered(NamedTuple):
+    """Every in-sync replica has the record, at this place."""
+
+    partition: int
+    offset: int
+
+
+class Failed(NamedTuple):
+    """librdkafka has given a record up. `is_certain`: it is not in the log."""
+
+    reason: str
+    hint: str
+    is_certain: bool
+
+
+class Received(NamedTuple):
+    """A record as it came."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_ms: int
+
+
+Report = Delivered | Failed
+Told = Callable[[Report], None]
+
+
+class NoRoom(KafkaError):
+    """The queue is full; there is room again when records in it were answered."""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a client behaves, beside its access."""
+
+    tuning: Tuning = field(default_factory=Tuning)
+    settings: Settings = field(default_factory=dict)  # librdkafka's own, over all others
+
+
+class Sender:
+    """An idempotent producer with acks=all."""
+
+    def __init__(self, access: Access, ways: Ways, *, timeout_s: float) -> None:
+        settings = {
+            "client.id": _CLIENT_ID,
+            **_settings(access, ways, Role.PRODUCER),
+            "acks": "all",
+            "message.timeout.ms": max(1, int(timeout_s * 1000)),
+            **ways.settings,
+        }
+        self._where = ",".join(access.bootstrap)
+        self._producer: Any = confluent.Producer(settings, logger=_LOG)
+
+    def check(self, topic: str, timeout_s: float) -> None:
+        """Raise unless the site has this topic and lets this user see it."""
+        what = f"looking for topic '{topic}'"
+        try:
+            found = self._producer.list_topics(topic, timeout_s).topics[topic]
+        except confluent.KafkaException as error:
+            raise _explained(error.args[0], what, self._where) from error
+        if found.error is not None:
+            raise _explained(found.error, what, self._where)
+
+    def send(self, record: Outgoing, told: Told) -> None:
+        """Queue a record; raises if it was not queued, and then it was not sent either."""
+
+        def answered(error: Any, message: Any) -> None:
+            told(_report(error, message, self._where))
+
+        try:
+            self._producer.produce(
+                record.topic,
+                record.value,
+                record.key,
+                _ANY_PARTITION if record.partition is None else record.partition,
+                on_delivery=answered,
+                timestamp=_NOW if record.timestamp_ms is None else record.timestamp_ms,
+                headers=list(record.headers) or None,
+            )
+        except BufferError as error:
+            raise NoRoom("the producer's queue is full", where=self._where) from error
+        except confluent.KafkaException as error:
+            raise _explained(error.args[0], f"sending to '{record.topic}'", self._where) from error
+
+    def serve(self, timeout_s: float) -> None:
+        """Wait for answers and tell them."""
+        self._producer.poll(timeout_s)
+
+    def flush(self, timeout_s: float) -> int:
+        """Send all that is queued without lingering; returns how many records are left unanswered."""
+        left: int = self._producer.flush(timeout_s)
+        return left
+
+    def close(self) -> None:
+        """End it; what was not answered by now is told as failed. Nobody may be in `serve` any more."""
+        self._producer.purge()
+        self._producer.flush(_PURGE_S)
+        del self._producer  # its threads end here
+
+
+class Receiver:
+    """A member of a consumer group that commits only when told to."""
+
+    def __init__(self, access: Access, ways: Ways, *, group: str, start: str) -> None:
+        settings = {
+            "client.id": _CLIENT_ID,
+            **_settings(access, ways, Role.CONSUMER),
+            "group.id": group,
+            "auto.offset.reset": start,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            **ways.settings,
+        }
+        self._where = ",".join(access.bootstrap)
+        self._consumer: Any = confluent.Consumer(settings, logger=_LOG)
+
+    def subscribe(self, topics: Sequence[str], lost: Callable[[list[TopicPartition]], None]) -> None:
+        """Read topics from now on; `lost` is told, from within `take`, which partitions others have got."""
+
+        def gone(_: Any, partitions: Any) -> None:
+            lost([(one.topic, one.partition) for one in partitions])
+
+        self._consumer.subscribe(list(topics), on_revoke=gone, on_lost=gone)
+
+    def take(self, most: int, timeout_s: float) -> list[Received]:
+        """Up to so many records, none if none came in time."""
+        got = []
+        for message in self._consumer.consume(most, timeout_s):
+            error = message.error()
+            if error is None:
+                got.append(_received(message))
+            elif not error.retriable() and error.code() not in _PASSING:
+                raise _explained(error, "reading", self._where)
+        return got
+
+    def pause(self, places: Sequence[TopicPartition]) -> None:
+        """Take nothing of these partitions until they are resumed."""
+        self._consumer.pause([confluent.TopicPartition(*place) for place in places])
+
+    def resume(self, places: Sequence[TopicPartition]) -> None:
+        """Take them again, from where they were."""
+        self._consumer.resume([confluent.TopicPartition(*place) for place in places])
+
+    def commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Let the group go on at these offsets the next time; returns when that is written."""
+        wanted = [confluent.TopicPartition(*place, offset) for place, offset in positions.items()]
+        try:
+            done = self._consumer.commit(offsets=wanted, asynchronous=False)
+        except confluent.KafkaException as error:
+            raise _explained(error.args[0], "committing offsets", self._where) from error
+        for one in done:
+            if one.error is not None:
+                raise _explained(one.error, f"committing {one.topic}-{one.partition}", self._where)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+
+# librdkafka tells of them and goes on by itself.
+_PASSING = frozenset(
+    [
+        confluent.KafkaError._ALL_BROKERS_DOWN,
+        confluent.KafkaError._TRANSPORT,
+        confluent.KafkaError._RESOLVE,
+        confluent.KafkaError._TIMED_OUT,
+        confluent.KafkaError._PARTITION_EOF,
+        confluent.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    ]
+)
+
+
+def _settings(access: Access, ways: Ways, role: Role) -> dict[str, Any]:
+    tuned = librdkafka_tuning(ways.tuning)
+    return {
+        **access.librdkafka(),
+        **{one.key: one.value for one in tuned if one.role in (Role.ANY, role)},
+    }
+
+
+def _report(error: Any, message: Any, where: str) -> Report:
+    if error is None:
+        return Delivered(message.partition(), message.offset())
+    said = _explained(error, f"writing to '{message.topic()}'", where)
+    return Failed(str(said), said.hint, is_certain(said.code))
+
+
+def is_certain(code: str) -> bool:
+    """True if a record that was refused with this code is not in the log, however often it was sent."""
+    return code in _ABOUT_THE_RECORD
+
+
+def _explained(error: Any, what: str, where: str) -> KafkaError:
+    """The error that librdkafka means: Kafka's own by Kafka's name, its own by its name without the mark."""
+    code = error.code()
+    if code > codes.NONE:
+        return codes.error_for(code, None, what, where)
+    name = error.name().lstrip("_")
+    if error.fatal():
+        hint = "this client cannot go on: open a new one"
+    elif code in (confluent.KafkaError._UNKNOWN_TOPIC, confluent.KafkaError._UNKNOWN_PARTITION):
+        hint = codes.hint_for(codes.UNKNOWN_TOPIC_OR_PARTITION)
+    else:
+        hint = "is the site up? twinlog status"
+    return KafkaError(
+        f"{what}: {error.str()}", code=name, retriable=error.retriable(), where=where, hint=hint
+    )
+
+
+def _received(message: Any) -> Received:
+    _, timestamp_ms = message.timestamp()
+    return Received(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+        timestamp_ms,
+    )

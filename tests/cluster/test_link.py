@@ -1,0 +1,300 @@
+"""The link on real sites: every kind of topic, read at both sites by Kafka's own console consumer.
+
+One bus of two small sites and one mirror serve all tests here; each test has topics of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import Producer
+
+from tests.cluster.conftest import Bus, MakeBus
+from tests.cluster.programs import Console, console, read_until
+from twinlog.mirror import stretch
+from twinlog.pipeline import link
+from twinlog.wire import offsets, topics
+from twinlog.wire.cluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+WAIT_S = 60.0
+FILE = """\
+bus: twin
+kafka:
+  message.max.bytes: 15728640
+  replica.fetch.max.bytes: 15728640
+  group.initial.rebalance.delay.ms: 0
+  offsets.topic.num.partitions: 3
+  transaction.state.log.num.partitions: 3
+  log.cleaner.backoff.ms: 200
+sites:
+  a: {brokers: 1}
+  b: {brokers: 1}
+topics:
+  plain: {partitions: 3}
+  codecs: {partitions: 1}
+  orders: {partitions: 1}
+  transfers: {partitions: 1}
+  hanging: {partitions: 1}
+  stamped: {partitions: 1, config: {message.timestamp.type: LogAppendTime}}
+  accounts: {partitions: 1, cleanup: compact, config: {segment.ms: 500, min.cleanable.dirty.ratio: 0.01}}
+  large: {partitions: 1}
+  paused: {partitions: 1}
+  killed: {partitions: 2}
+  second: {partitions: 1}
+users:
+  app: {produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}
+"""
+
+
+@pytest.fixture(scope="module")
+def twin(make_bus: MakeBus) -> Iterator[Bus]:
+    """A bus whose mirror runs."""
+    bus = make_bus(FILE)
+    bus.done("link", "up")
+    yield bus
+    bus.done("link", "down")
+
+
+@pytest.fixture(scope="module")
+def tools() -> Console:
+    return console()
+
+
+def settings(bus: Bus, site: str, **more: Any) -> dict[str, Any]:
+    return {**bus.home().user_access("app", site).librdkafka(), **more}
+
+
+def write(bus: Bus, topic: str, count: int, **more: Any) -> None:
+    """So many records with keys, headers and times."""
+    producer = Producer(settings(bus, "a", **more))
+    for number in range(count):
+        producer.produce(
+            topic,
+            key=f"key-{number % 7}",
+            value=f"value-{number}" * 5,
+            headers=[("number", str(number).encode()), ("none", None)],
+            timestamp=1_700_000_000_000 + number,
+        )
+    assert producer.flush(WAIT_S) == 0
+
+
+def wait_for(what: str, condition: Callable[[], bool]) -> None:
+    pause, end = threading.Event(), time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not after {WAIT_S:g} s"
+        pause.wait(0.1)
+
+
+def partitions_of(bus: Bus, topic: str) -> list[tuple[str, int]]:
+    with Cluster(bus.home().admin_access("a")) as active:
+        (found,) = topics.describe(active, [topic])
+    return [(topic, number) for number in range(len(found.partitions))]
+
+
+def wait_for_twin(bus: Bus, topic: str) -> None:
+    """Return when the standby's log ends where the active's does for readers."""
+    keys = partitions_of(bus, topic)
+    home = bus.home()
+    with Cluster(home.admin_access("a")) as active, Cluster(home.admin_access("b")) as standby:
+        wait_for(
+            f"{topic} is copied",
+            lambda: offsets.last_stable_offsets(active, keys) == offsets.log_ends(standby, keys),
+        )
+
+
+SHOW = [
+    word
+    for part in ("offset", "timestamp", "headers", "key")
+    for word in ("--formatter-property", f"print.{part}=true")
+]
+
+
+def read_all(
+    bus: Bus, tools: Console, site: str, topic: str, isolation: str = "read_committed"
+) -> dict[int, list[bytes]]:
+    """Everything that the console consumer shows of each partition, with offsets, times and headers."""
+    file = bus.directory / f"reader-{site}.properties"
+    file.write_text(bus.done("client", "app", "--site", site, "--format", "java"))
+    shown: dict[int, list[bytes]] = {}
+    for _, number in partitions_of(bus, topic):
+        with Cluster(bus.home().admin_access(site)) as cluster:
+            enough = partial(_has, _visible(bus, cluster, topic, number))
+        place = ["--partition", str(number), "--offset", "earliest", "--isolation-level", isolation]
+        lines = [] if enough([]) else read_until([*tools._consumer(file, topic), *place, *SHOW], enough)
+        # A twin keeps the times of a log that stamps records itself, and says that they were given to it.
+        shown[number] = [line.replace(b"LogAppendTime:", b"CreateTime:", 1) for line in lines]
+    return shown
+
+
+def _has(count: int, lines: Sequence[bytes]) -> bool:
+    return len(lines) >= count
+
+
+def _visible(bus: Bus, cluster: Cluster, topic: str, number: int) -> int:
+    ids = {topic: topics.describe(cluster, [topic])[0].id}
+    first = offsets.start_offsets(cluster, [(topic, number)])[(topic, number)]
+    end = offsets.last_stable_offsets(cluster, [(topic, number)])[(topic, number)]
+    return len(stretch.records(cluster, ids, topic, number, first, end))
+
+
+def assert_twins(bus: Bus, tools: Console, topic: str, *, isolation: str = "read_committed") -> list[bytes]:
+    """Both sites show the same; gives the lines of all partitions."""
+    wait_for_twin(bus, topic)
+    here = read_all(bus, tools, "a", topic, isolation)
+    there = read_all(bus, tools, "b", topic, isolation)
+    assert here == there
+    return [line for lines in here.values() for line in lines]
+
+
+def test_plain_and_keyed_records_stand_at_the_same_offsets(twin: Bus, tools: Console) -> None:
+    write(twin, "plain", 5000, **{"enable.idempotence": True})
+    write(twin, "plain", 1000)
+    assert len(assert_twins(twin, tools, "plain")) == 6000
+
+
+def test_every_codec_passes_untouched(twin: Bus, tools: Console) -> None:
+    for codec in CODECS:
+        write(twin, "codecs", 500, **{"compression.type": codec, "linger.ms": 20})
+    assert len(assert_twins(twin, tools, "codecs")) == 500 * len(CODECS)
+
+
+def test_interleaved_transactions_committed_and_aborted_leave_the_same_log(twin: Bus, tools: Console) -> None:
+    writers = [Producer(settings(twin, "a", **{"transactional.id": f"t-{number}"})) for number in range(3)]
+    for writer in writers:
+        writer.init_transactions(WAIT_S)
+    kept = 0
+    for turn in range(12):
+        for writer in writers:
+            writer.begin_transaction()
+        for number in range(30):
+            for name, writer in enumerate(writers):
+                writer.produce("transfers", key=str(name), value=f"{turn}-{name}-{number}")
+        for name, writer in enumerate(writers):
+            writer.flush(WAIT_S)
+            if (turn + name) % 3 == 0:
+                writer.abort_transaction(WAIT_S)
+            else:
+                writer.commit_transaction(WAIT_S)
+                kept += 30
+    assert len(assert_twins(twin, tools, "transfers")) == kept
+
+
+def test_times_of_the_log_are_kept(twin: Bus, tools: Console) -> None:
+    write(twin, "stamped", 300, **{"compression.type": "zstd", "enable.idempotence": True})
+    lines = assert_twins(twin, tools, "stamped")
+    assert len(lines) == 300
+    assert not any(b"1700000000" in line.split(b"\t")[0] for line in lines)
+
+
+def test_a_compacted_topic_has_its_gaps_where_the_active_has_them(twin: Bus, tools: Console) -> None:
+    twin.done("link", "pause")
+    wait_for("the link is paused", lambda: _state(twin) == "paused")
+    for _ in range(4):
+        write(twin, "accounts", 500)
+    with Cluster(twin.home().admin_access("a")) as active:
+        wait_for("the cleaner has run", lambda: _visible(twin, active, "accounts", 0) < 1500)
+    twin.done("link", "resume")
+    wait_for_twin(twin, "accounts")
+    here, there = (_by_offset(read_all(twin, tools, site, "accounts")) for site in "ab")
+    # Both sites clean on their own: what both have is the same, and the newest of each key is at both.
+    assert all(here[offset] == there[offset] for offset in here.keys() & there.keys())
+    newest = {line.split(b"\t")[-2]: offset for offset, line in sorted(here.items())}
+    assert set(newest.values()) <= here.keys() & there.keys()
+    assert len(there) < 2000
+
+
+def _by_offset(shown: dict[int, list[bytes]]) -> dict[int, bytes]:
+    return {_offset(line): line for lines in shown.values() for line in lines}
+
+
+def _offset(line: bytes) -> int:
+    return next(int(part.split(b":")[1]) for part in line.split(b"\t") if part.startswith(b"Offset:"))
+
+
+def test_messages_of_fifteen_megabytes_pass(twin: Bus) -> None:
+    producer = Producer(settings(twin, "a", **{"message.max.bytes": 15_728_640}))
+    for number in range(3):
+        producer.produce("large", value=bytes([number]) * (15_728_640 - 200))
+        producer.flush(WAIT_S)
+    wait_for_twin(twin, "large")
+    home = twin.home()
+    with Cluster(home.admin_access("a")) as active, Cluster(home.admin_access("b")) as standby:
+        ids = [{"large": topics.describe(cluster, ["large"])[0].id} for cluster in (active, standby)]
+        here, there = (
+            stretch.records(cluster, known, "large", 0, 0, 3)
+            for cluster, known in zip((active, standby), ids, strict=True)
+        )
+    assert len(here) == 3
+    assert here == there
+
+
+def test_paused_link_copies_nothing_until_it_is_resumed(twin: Bus) -> None:
+    twin.done("link", "pause")
+    wait_for("the link is paused", lambda: _state(twin) == "paused")
+    write(twin, "paused", 10)
+    status = twin.json("link", "status")
+    (paused,) = [topic for topic in status["topics"] if topic["topic"] == "paused"]
+    assert paused["lag_records"] == 10
+    twin.done("link", "resume")
+    wait_for_twin(twin, "paused")
+
+
+def _state(bus: Bus) -> str:
+    ended = bus.run("link", "status", "-o", "json")
+    return str(json.loads(ended.stdout)["link"]["state"])
+
+
+def test_a_hanging_transaction_is_named_with_its_producer(twin: Bus) -> None:
+    writer = Producer(settings(twin, "a", **{"transactional.id": "hangs", "transaction.timeout.ms": 60_000}))
+    writer.init_transactions(WAIT_S)
+    writer.begin_transaction()
+    writer.produce("hanging", value="held")
+    writer.flush(WAIT_S)
+    wait_for(
+        "the transaction is named",
+        lambda: "a transaction of producer" in twin.run("link", "status").stdout,
+    )
+    writer.commit_transaction(WAIT_S)
+    wait_for_twin(twin, "hanging")
+
+
+def test_a_killed_worker_loses_and_repeats_nothing(twin: Bus, tools: Console) -> None:
+    written = threading.Thread(target=write, args=(twin, "killed", 20_000))
+    written.start()
+    driver = link.background(twin.home()).find()
+    assert driver is not None
+    workers = [
+        child
+        for child in driver.children(recursive=True)
+        if "pyspark.daemon" in " ".join(child.cmdline()) and child.children() == []
+    ]
+    for worker in workers:
+        worker.send_signal(signal.SIGKILL)
+    written.join()
+    assert len(assert_twins(twin, tools, "killed")) == 20_000
+    assert twin.json("link", "status")["link"]["tasks_lost"] > 0
+
+
+def test_a_second_mirror_does_no_harm_and_a_killed_one_is_replaced(twin: Bus, tools: Console) -> None:
+    refused = twin.run("link", "up", "--foreground")
+    assert refused.returncode == 2
+    assert "runs already" in refused.stderr
+    driver = link.background(twin.home()).find()
+    assert driver is not None
+    family = [driver, *driver.children(recursive=True)]
+    driver.send_signal(signal.SIGKILL)
+    psutil.wait_procs(family, WAIT_S)
+    write(twin, "second", 1000)
+    twin.done("link", "up")
+    assert len(assert_twins(twin, tools, "second")) == 1000
