@@ -7,6 +7,7 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(she
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 K ?=
+ARGS ?=
 # With K, one of the two kinds of tests may have none that match (pytest's exit code 5).
 SELECT := $(if $(K),-k "$(K)" || test $$? -eq 5)
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
@@ -14,7 +15,8 @@ HAS_JAVA := test "$$("$(JAVA)" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-unit test-program test-cluster lint drills bench bench-up lock jars-lock clean
+.PHONY: help venv demo test test-unit test-program test-cluster lint drills bench bench-up bench-twin bench-mirror bench-idle \
+  bench-commits lock jars-lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,10 +46,22 @@ lint: .venv/dev ## ruff, mypy, layers
 drills: .venv/dev ## the slow tests and the scripted disasters
 	@$(BIN)/python -m pytest -m "drill or slow" $(SELECT)
 
-bench: bench-up ## all measurements
+bench: bench-up bench-mirror bench-idle bench-commits bench-twin ## all measurements
 
 bench-up: .venv/dev ## how long two sites take to come up, beside the plain way
 	@$(BIN)/python bench/up.py
+
+bench-twin: .venv/dev ## latency of acks=twin beside acks=all
+	@$(BIN)/python -m bench.twin
+
+bench-mirror: .venv/dev ## our mirror beside MirrorMaker 2; ARGS="--brokers 1 --megabytes 100" for a small run
+	@$(BIN)/python -m bench.mirror $(ARGS)
+
+bench-idle: .venv/dev ## what an idle mirror costs, by the number of partitions
+	@$(BIN)/python -m bench.idle $(ARGS)
+
+bench-commits: .venv/dev ## the highest rate of commits that the mirror follows
+	@$(BIN)/python -m bench.commits $(ARGS)
 
 lock: .venv/dev ## make the locks anew from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --extra build $(LOCK_FLAGS) --upgrade -o requirements.lock

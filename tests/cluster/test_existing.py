@@ -1,7 +1,8 @@
 """A cluster that exists already, as a site: one of our own, declared in a second file by its client file.
 
 Its broker also takes PLAIN, which Twinlog's own sites never offer: the test adds that to the broker's
-configuration behind Twinlog's back.
+configuration behind Twinlog's back. Its role record is the second bus's from the beginning, but for
+the test that takes it away: a cluster belongs to one bus.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from twinlog.sites.certificates import Realm
 from twinlog.sites.java import find_java
 from twinlog.sites.layout import Listener
 from twinlog.sites.readiness import wait_until_ready
-from twinlog.wire import acls, quotas, topics, users
+from twinlog.spec.model import Role
+from twinlog.wire import acls, quotas, roles, topics, users
 from twinlog.wire.acls import CLUSTER_NAME, Acl, Operation, Resource
 from twinlog.wire.cluster import Cluster
 
@@ -45,7 +47,9 @@ users:
 GIVEN = {
     (Resource.CLUSTER, CLUSTER_NAME): ("ALTER", "DESCRIBE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"),
     (Resource.TOPIC, "*"): ("CREATE", "DESCRIBE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"),
+    (Resource.TOPIC, roles.TOPIC): ("READ", "WRITE"),
 }
+GUEST = roles.Standing("guest", "a", Role.ACTIVE, 1)
 
 
 def seed_form(folder: Path, owner: Bus) -> str:
@@ -146,6 +150,7 @@ def owner(make_bus: MakeBus) -> Bus:
     with Cluster(bus.home().admin_access("a")) as cluster:
         acls.add(cluster, rules)
         acls.wait_until_everywhere(cluster, present=rules)
+        roles.write(cluster, GUEST)
     return bus
 
 
@@ -187,6 +192,16 @@ def test_declared_topic_is_made_through_every_form_of_client_file(
     assert len(found.partitions) == 2
     (site,) = bus.json("status")["sites"]
     assert (site["state"], site["brokers"]) == ("up", 1)
+
+
+def test_cluster_without_a_role_is_told_its_own(owner: Bus, tmp_path: Path) -> None:
+    bus = declared(tmp_path, addresses(owner), librdkafka_form(tmp_path, owner), "")
+    with Cluster(owner.home().admin_access("a")) as cluster:
+        topics.delete(cluster, roles.TOPIC)
+        assert [step["what"] for step in bus.json("plan", exit_code=3)] == [f"say that it is the {GUEST}"]
+        bus.done("apply")
+        assert roles.read(cluster) == GUEST
+    bus.done("plan")
 
 
 def test_what_others_made_stays_and_what_the_file_gives_comes(owner: Bus, tmp_path: Path) -> None:

@@ -222,6 +222,23 @@ def verify(
         raise Findings("the logs are not equal", hint="twinlog link status --partitions")
 
 
+@frame.command(parent=command, name="rebuild", confirms=True, example="twinlog link rebuild orders --yes")
+@click.argument("topic")
+def rebuild(ctx: frame.Context, topic: str) -> None:
+    """Delete what the standby has of a topic, and copy it again from the active.
+
+    For a topic whose logs differ. The link is paused until the topic is there again.
+    """
+    from twinlog.pipeline import rebuild as rebuilding
+
+    home = home_of(ctx)
+    home.state()
+    ctx.need_yes(f"topic {topic} is deleted at the standby and copied again", where=str(home.file))
+    with home.state_file.locked("link rebuild"):
+        rebuilding.rebuild(home, topic, ctx.progress)
+    ctx.emit(Record([Column("topic"), Column("rebuilt")], {"topic": topic, "rebuilt": True}))
+
+
 def _compared(one: Any) -> dict[str, Any]:
     from dataclasses import asdict
 

@@ -24,7 +24,7 @@ from twinlog.wire.groups import Committed, Group
 LINK_GROUP = "twinlog-link-"
 NEVER = ("standby.*", "twinlog-*", "__*", "")  # the standby's readers, the link, Kafka itself, nobody
 BELIEVED_S = 60.0  # so long the standby is taken to hold what was set there
-CONSUMER, SHARE = "consumer", "share"  # types of groups that need something of their own
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"  # types of groups
 
 Offsets = dict[TopicPartition, Committed]
 
@@ -120,6 +120,8 @@ class GroupCopier:
 
     def _turn(self, partitions: frozenset[TopicPartition]) -> Turn:
         theirs, ours = self._listed(self._active), self._listed(self._standby)
+        if any(one.type == SHARE for one in theirs.values()) and not share_offsets.are_known(self._standby):
+            theirs = {name: group for name, group in theirs.items() if group.type != SHARE}
         gone = tuple(sorted(ours.keys() - theirs.keys()))
         primed = self._prime(theirs, ours)
         if self._clock() >= self._known_until:
@@ -162,11 +164,10 @@ class GroupCopier:
         for name, group in theirs.items():
             there = ours.get(name)
             if group.type == CONSUMER and (
-                there is None or (there.type != CONSUMER and not there.has_members)
+                there is None or (there.type == CLASSIC and not there.has_members)
             ):
                 wanted.append(name)
-        groups.prime(self._standby, wanted)
-        return tuple(wanted)
+        return groups.prime(self._standby, wanted) if wanted else ()
 
     def _commit(self, commits: Mapping[str, Offsets], theirs: Mapping[str, Group]) -> dict[str, str]:
         """Set offsets at the standby; gives the groups that refused some, and why."""

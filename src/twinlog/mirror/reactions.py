@@ -2,8 +2,9 @@
 
 Nothing here is repeated blindly. Whatever is unclear is answered by reading the standby again
 (`REDERIVE`), because its log end is the only position there is. `HOLE` says that a producer's
-chain cannot be continued under its own name in this partition; `STOP` that somebody has to change
-something first; `DEPOSED` that this holder's right to write was taken away.
+chain cannot be continued under its own name in this partition; `RENEW` that the link's own cannot,
+and has to go on in its next epoch; `STOP` that somebody has to change something first; `DEPOSED`
+that this holder's right to write was taken away.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ class Reaction(Enum):
     GO = auto()
     REDERIVE = auto()
     HOLE = auto()
+    RENEW = auto()
     STOP = auto()
     DEPOSED = auto()
 
@@ -47,14 +49,18 @@ def to_append(code: int, base_offset: int, expected: int, *, kept: bool) -> Reac
     if code == codes.NONE:
         if base_offset == expected:
             return Reaction.GO
+        if base_offset > expected:
+            return Reaction.REDERIVE
         # The broker knew the batch already, from elsewhere: nothing was appended under that name.
-        return Reaction.HOLE if kept and base_offset < expected else Reaction.REDERIVE
+        return Reaction.HOLE if kept else Reaction.RENEW
     name = codes.name_of(code)
     if name in _DEPOSED:
         return Reaction.DEPOSED
     if name in _LASTING:
         return Reaction.STOP
-    return Reaction.HOLE if kept and name in _CHAIN else Reaction.REDERIVE
+    if name not in _CHAIN:
+        return Reaction.REDERIVE
+    return Reaction.HOLE if kept else Reaction.RENEW
 
 
 def to_fill(code: int, log_end: int, expected: int) -> Reaction:

@@ -2,7 +2,8 @@
 
 A thread of a holder. It fetches all its partitions in one session, one fetch at a time, each from
 where its twin's plan ends. A partition whose twin has enough waiting in memory is left out until
-some of it was sent, so memory stays bounded however far behind the standby is.
+some of it was sent, and nothing is fetched while all together have too much: memory stays bounded
+however far behind the standby is, and however many partitions there are.
 """
 
 from __future__ import annotations
@@ -28,8 +29,13 @@ from twinlog.wire.fetching import Fetched, FetchLimits, FetchSession
 LIMITS = FetchLimits(max_wait_ms=250, max_bytes=16 << 20, partition_max_bytes=4 << 20)
 CONNECT_TIMEOUT_S = 10.0
 FETCH_TIMEOUT_S = 15.0
-ENOUGH_BYTES = 8 << 20  # waiting in memory for one partition
+ENOUGH_BYTES = 8 << 20  # waiting in memory for one partition, where there are few
+LEAST_BYTES = 256 << 10  # the same where there are many
+SHARED_BYTES = 128 << 20  # what is shared out among them
+MOST_BYTES = 256 << 20  # a fetch can bring more than asked for; from here on nothing is fetched
+SMALL_SHARE = 4  # less than this part of an answer must not keep all of it in memory
 LOOK_AGAIN_S = 0.2
+FULL_S = 0.005  # a writer sends what is enough for a partition in some hundredths of a second
 
 Offered = Callable[[Track, Twin], None]
 Surprised = Callable[[Track, Twin, str, bool], None]  # the last: somebody has to change something first
@@ -97,18 +103,28 @@ class Reader(threading.Thread):
         return self._ended
 
     def _round(self, session: FetchSession) -> None:
-        self._take_inbox(wait=not session.wanted, session=session)
+        has_room = self._waiting_bytes() < MOST_BYTES
+        self._take_inbox(wait=not session.wanted or not has_room, session=session)
         self._resume(session)
-        if not session.wanted or self._ended:
+        if not session.wanted or not has_room or self._ended:
             return
         session.send(Deadline(FETCH_TIMEOUT_S))
-        for fetched in session.receive(Deadline(FETCH_TIMEOUT_S)):
-            self._take(session, fetched)
+        came = session.receive(Deadline(FETCH_TIMEOUT_S))
+        all_bytes = sum(len(fetched.records) for fetched in came)
+        for fetched in came:
+            self._take(session, fetched, all_bytes)
+
+    def _waiting_bytes(self) -> int:
+        return sum(twin.queued_bytes for track, twin in self._reading.values() if track.twin is twin)
+
+    def _enough_bytes(self) -> int:
+        return max(LEAST_BYTES, min(ENOUGH_BYTES, SHARED_BYTES // max(1, len(self._reading))))
 
     def _take_inbox(self, *, wait: bool, session: FetchSession | None = None) -> None:
         while True:
             try:
-                came = self._inbox.get(block=wait, timeout=LOOK_AGAIN_S if wait else None)
+                timeout_s = FULL_S if self._full else LOOK_AGAIN_S
+                came = self._inbox.get(block=wait, timeout=timeout_s if wait else None)
             except queue.Empty:
                 return
             wait = False
@@ -120,11 +136,15 @@ class Reader(threading.Thread):
                     session.want(track.key, twin.planned)
 
     def _resume(self, session: FetchSession) -> None:
-        for key in [key for key in self._full if self._reading[key][1].queued_bytes < ENOUGH_BYTES // 2]:
-            self._full.discard(key)
-            session.want(key, self._reading[key][1].planned)
+        for key in list(self._full):
+            track, twin = self._reading[key]
+            if track.twin is not twin:
+                self._leave(session, key)
+            elif twin.queued_bytes < self._enough_bytes() // 2:
+                self._full.discard(key)
+                session.want(key, twin.planned)
 
-    def _take(self, session: FetchSession, fetched: Fetched) -> None:
+    def _take(self, session: FetchSession, fetched: Fetched, all_bytes: int) -> None:
         key = (fetched.topic, fetched.partition)
         track, twin = self._reading[key]
         if track.twin is not twin:  # something happened to it: the steward will say how it goes on
@@ -137,20 +157,22 @@ class Reader(threading.Thread):
         track.active_end = fetched.last_stable_offset
         if not fetched.records:
             return
+        records = fetched.records
+        if len(records) * SMALL_SHARE < all_bytes:
+            records = memoryview(bytearray(records))
         try:
-            steps = plan(fetched.records, fetched.aborted, twin.planned, keep_identity=self._keep_identity)
-            twin.offer(steps)
+            twin.offer(plan(records, fetched.aborted, twin.planned, keep_identity=self._keep_identity))
         except UnreadableBatch as error:
             self._leave(session, key)
             self._surprised(track, twin, f"reading from the active: {error}", True)
             return
         self._offered(track, twin)
-        if twin.queued_bytes >= ENOUGH_BYTES:
+        if twin.queued_bytes >= self._enough_bytes():
             self._full.add(key)
             session.forget(key)
         else:
             session.want(key, twin.planned)
-        self._pace.spend(len(fetched.records))
+        self._pace.spend(len(records))
 
     def _leave(self, session: FetchSession, key: TopicPartition) -> None:
         session.forget(key)

@@ -18,7 +18,7 @@ from twinlog.wire import acls
 from twinlog.wire.acls import Acl, Operation, Resource
 from twinlog.wire.cluster import Cluster
 
-_PRINCIPAL = re.compile(r"^User:twinlog:(link-(\d+)(?:-(\d+))?)$")
+_PRINCIPAL = re.compile(r"User:twinlog:link-(\d+)(?:-(\d+))?")
 
 
 class Deposed(SiteError):
@@ -45,8 +45,8 @@ class Claim:
 
 def claim_of(principal: str) -> Claim | None:
     """The claim that a principal stands for, or None for anybody else."""
-    found = _PRINCIPAL.match(principal)
-    return Claim(int(found[2]), int(found[3] or 0)) if found else None
+    found = _PRINCIPAL.fullmatch(principal)
+    return Claim(int(found[1]), int(found[2] or 0)) if found else None
 
 
 def at_active(claim: Claim, topics: Iterable[str]) -> frozenset[Acl]:

@@ -35,7 +35,7 @@ class Ends(NamedTuple):
     active_end: int  # as far as readers get
     standby_start: int
     standby_end: int  # the log's own end, not the high watermark
-    standby_replicated: int  # the high watermark
+    is_lasting: bool  # the standby's end is replicated, and the link's chain did not move meanwhile
 
 
 def link_chain(
@@ -58,7 +58,9 @@ def link_chain(
     if stands is None:
         return Chain(link_id, 0), 0
     chain, sequence = stands
-    if not raise_epoch:
+    known_at = states.get(chain.producer_id)
+    is_lost = known_at is not None and known_at.epoch < chain.epoch and sequence != 0
+    if not raise_epoch and not is_lost:
         return chain, sequence
     if chain.epoch >= LAST_EPOCH:
         return Chain(chain.producer_id + 1, 0), 0
@@ -130,29 +132,36 @@ class Starter:
         keys = [track.key for track in tracks]
         states = producers.describe(self._standby, keys)  # first the chain ...
         log_ends = offsets.log_ends(self._standby, keys)  # ... then the log end ...
-        replicated = offsets.end_offsets(self._standby, keys)  # ... and whether it is there to stay
+        replicated = offsets.end_offsets(self._standby, keys)  # ... and whether it is there to stay ...
+        states_after = producers.describe(self._standby, keys)  # ... with the chain that was read
         standby_starts = offsets.start_offsets(self._standby, keys)
         active_starts = offsets.start_offsets(self._active, keys)
         active_ends = offsets.last_stable_offsets(self._active, keys)
         found = {}
         for track in tracks:
             key = track.key
-            chain, sequence = link_chain(
-                states[key], self._link_id, raise_epoch=track.raise_epoch, last=track.last
-            )
+            chain, sequence = self._chain(track, states[key])
             ends = Ends(
-                active_starts[key], active_ends[key], standby_starts[key], log_ends[key], replicated[key]
+                active_starts[key],
+                active_ends[key],
+                standby_starts[key],
+                log_ends[key],
+                is_lasting=replicated[key] >= log_ends[key]
+                and self._chain(track, states_after[key]) == (chain, sequence),
             )
             found[key] = (Start(log_ends[key], chain, sequence), ends)
         return found
+
+    def _chain(self, track: Track, states: Mapping[int, producers.ProducerState]) -> tuple[Chain, int]:
+        return link_chain(states, self._link_id, raise_epoch=track.raise_epoch, last=track.last)
 
     def _judge(self, track: Track, start: Start, ends: Ends) -> Begun | None:
         now = self._clock()
         if track.settle_first and not self._stands_still(track, ends.standby_end, now):
             return None
-        if ends.standby_replicated < ends.standby_end:
+        if not ends.is_lasting:
             # A leader that follows this one may lack what is not replicated, and be shorter.
-            track.surprise(f"the standby has replicated up to offset {ends.standby_replicated}", now)
+            track.surprise(f"the standby's end at offset {ends.standby_end} is not settled yet", now)
             return None
         if ends.standby_end > ends.active_end:
             ahead = f"the standby ends at offset {ends.standby_end} and the active at {ends.active_end}"

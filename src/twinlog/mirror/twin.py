@@ -77,6 +77,7 @@ class Twin:
         self._answered: Guard | None = None  # what the last answer tells of the broker's memory
         self._expected: Guard | None = None  # the same when all in flight is done; None: nothing may follow
         self._is_closed = False
+        self._has_failed = False
         self._unclear_fill = False
         # Two counters, each with one writer: the reader's thread offers, the writer's takes.
         self._offered_bytes = 0
@@ -146,7 +147,7 @@ class Twin:
         """What the answer to the oldest append means; anything but GO closes the twin."""
         sent = self._in_flight.popleft()
         reaction = to_append(code, base_offset, sent.first, kept=sent.kept)
-        if self._goes(reaction, sent):
+        if self._settle(reaction, sent):
             after = next_sequence(sent.sequence, sent.length)
             self._answered = Guard(sent.chain, after, sent.timestamp_ms)
             if not sent.kept:
@@ -154,16 +155,16 @@ class Twin:
         return reaction, sent
 
     def filled(self, code: int, log_end: int) -> tuple[Reaction, Sent]:
-        """What the answer to the markers, and the log end behind them, mean; anything but GO closes."""
+        """What the answer to the markers, and the log end behind them, mean; anything but GO closes it."""
         sent = self._in_flight.popleft()
         reaction = to_fill(code, log_end, sent.first + sent.length)
-        self._unclear_fill = not self._goes(reaction, sent)
+        self._unclear_fill = not self._settle(reaction, sent)
         return reaction, sent
 
-    def _goes(self, reaction: Reaction, sent: Sent) -> bool:
+    def _settle(self, reaction: Reaction, sent: Sent) -> bool:
         if reaction is not Reaction.GO:
-            self._is_closed = True
-        if self._is_closed:
+            self._has_failed = self._is_closed = True
+        if self._has_failed:  # what follows a refusal is not settled, whatever the answer
             return False
         self.settled = sent.first + sent.length
         return True
@@ -182,14 +183,12 @@ class Twin:
 
     def _take_copy(self, copy: Copy, now_ms: int) -> Copy | None:
         chain, sequence = self.link, self._sequence
-        kept = copy.chain is not None and copy.chain not in self.holes
-        if copy.chain is not None and kept:
+        if copy.chain is not None and copy.chain not in self.holes:
             chain, sequence = copy.chain, copy.sequence
-        before = self._expected if self._in_flight else self._answered
-        is_guarded = before is not None and before.covers(chain, sequence, now_ms)
-        if self._in_flight and not (is_guarded and self._may_follow()):
+        is_guarded = self._is_guarded(chain, sequence, now_ms)
+        if self._in_flight and not (is_guarded and len(self._in_flight) < MOST_IN_FLIGHT):
             return None
-        after = next_sequence(sequence, copy.length)
+        kept, after = chain is not self.link, next_sequence(sequence, copy.length)
         self._expected = Guard(chain, after, copy.timestamp_ms) if is_guarded else None
         if kept:
             clear_position(copy.view)
@@ -201,8 +200,10 @@ class Twin:
         self._went(Sent(copy.first, copy.length, chain, sequence, kept, copy.timestamp_ms))
         return copy
 
-    def _may_follow(self) -> bool:
-        return len(self._in_flight) < MOST_IN_FLIGHT
+    def _is_guarded(self, chain: Chain, sequence: int, now_ms: int) -> bool:
+        """True if the broker surely refuses this batch when one before it is missing."""
+        before = self._expected if self._in_flight else self._answered
+        return before is not None and before.covers(chain, sequence, now_ms)
 
     def _went(self, sent: Sent) -> None:
         self._in_flight.append(sent)

@@ -23,7 +23,7 @@ from twinlog.mirror.reactions import Reaction
 from twinlog.mirror.steps import Copy, Fill
 from twinlog.mirror.track import Track
 from twinlog.mirror.twin import Sent, Twin
-from twinlog.wire import codes, markers, offsets
+from twinlog.wire import codes, markers
 from twinlog.wire.access import Access
 from twinlog.wire.appending import MOST_IN_FLIGHT, Appended, Appender
 from twinlog.wire.cluster import BrokerAddress
@@ -163,7 +163,6 @@ class Writer(threading.Thread):
 
     def _receive(self, appender: Appender) -> None:
         answers = {(one.topic, one.partition): one for one in appender.receive(Deadline(ANSWER_TIMEOUT_S))}
-        now_ms = time.time_ns() // 1_000_000
         for track, twin, copy in self._in_flight.popleft():
             self._answered(track, twin, copy, answers[track.key])
 
@@ -193,25 +192,23 @@ class Writer(threading.Thread):
                 self._filling.append((track, twin, step))
         if not self._filling:
             return
-        deadline = Deadline(ANSWER_TIMEOUT_S)
-        told = markers.abort_markers(
+        found = markers.fill(
             connection,
             [
                 markers.Fill(track.topic, track.partition, fill.length, *twin.link)
                 for track, twin, fill in self._filling
             ],
-            deadline,
+            Deadline(ANSWER_TIMEOUT_S),
         )
-        found = offsets.log_ends_at(connection, [track.key for track, _, _ in self._filling], deadline)
         for track, twin, fill in self._filling:
             code, log_end = found[track.key]
-            reaction, sent = twin.filled(told[track.key] or code, log_end)
+            reaction, sent = twin.filled(code, log_end)
             if reaction is Reaction.GO:
                 track.counts.fills += 1
                 track.counts.filled += fill.length
                 self._went(track, twin)
             else:
-                said = codes.name_of(told[track.key] or code)
+                said = codes.name_of(code)
                 why = f"a gap of {fill.length} at offset {fill.first}: {said}, log end {log_end}"
                 self._react(track, twin, sent, reaction, why)
         self._filling = []
@@ -228,6 +225,9 @@ class Writer(threading.Thread):
             return
         if reaction is Reaction.HOLE:
             track.holes.add(sent.chain)
+            track.counts.refused += 1
+        elif reaction is Reaction.RENEW:
+            track.raise_epoch = True
             track.counts.refused += 1
         self._drop(Drop(track, twin, why, reaction is Reaction.STOP))
 

@@ -48,6 +48,7 @@ class Board:
     last_error: str = ""
     last_error_at: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)  # of all tasks since the driver began
+    holders: int = 0  # tasks that hold partitions now
     losses: int = 0  # tasks that ended without a farewell
     missing: dict[str, str] = field(default_factory=dict)  # topic → why it is not mirrored
     groups: dict[str, Any] = field(default_factory=dict)

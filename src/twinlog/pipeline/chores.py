@@ -13,20 +13,27 @@ from types import TracebackType
 from typing import Self
 
 from twinlog.errors import TwinlogError
-from twinlog.mirror import groups
+from twinlog.mirror import groups, permits, topic_copies
+from twinlog.mirror.following import Case, Wanted, selection
+from twinlog.mirror.log_starts import follow_log_starts
+from twinlog.mirror.memory import TopicMemory
 from twinlog.pipeline.driver import Driver, Mirrored
+from twinlog.pipeline.link import directory
 from twinlog.pipeline.report import PartitionStatus, Watch
 from twinlog.sites.home import Home
-from twinlog.spec.model import Cleanup
-from twinlog.wire import topics
+from twinlog.wire import configs, topics
 from twinlog.wire.cluster import Cluster, Patience
 
 PATIENCE = Patience(connect_s=2.0, request_s=5.0, total_s=5.0)
 TOPICS_EVERY_S = 2.0
+SETTINGS_EVERY_S = 10.0
+LOG_STARTS_EVERY_S = 5.0
 GROUPS_EVERY_S = 0.5
 POSITIONS_EVERY_S = 5.0
 WATCH_EVERY_S = 1.0
 JOIN_TIMEOUT_S = 10.0
+MEMORY = "topics.json"
+_POLICY = "cleanup.policy"
 
 Work = Callable[[], None]
 
@@ -43,6 +50,8 @@ class Chores:
         self._seen: list[PartitionStatus] = []
         wanted: list[tuple[float, str, Callable[[Cluster, Cluster], Work]]] = [
             (TOPICS_EVERY_S, "looking for topics", self._topics),
+            (SETTINGS_EVERY_S, "following settings", self._settings),
+            (LOG_STARTS_EVERY_S, "following log starts", self._log_starts),
             (GROUPS_EVERY_S, "copying the offsets of groups", self._groups),
             (POSITIONS_EVERY_S, "publishing positions", self._positions),
         ]
@@ -84,29 +93,46 @@ class Chores:
                 self._ended.wait(max(0.0, begun + every_s - time.monotonic()))
 
     def _topics(self, active: Cluster, standby: Cluster) -> Work:
-        wanted = {name: topic for name, topic in self._home.bus.topics.items() if topic.mirror}
+        """Which partitions are mirrored; topics that only a pattern means are made at the standby."""
+        wanted = Wanted.of(self._home.bus)
+        memory = TopicMemory(directory(self._home) / MEMORY, active.cluster_id, standby.cluster_id)
+        compacted: dict[str, bool] = {}
 
         def look() -> None:
-            here = {topic.name: topic for topic in topics.describe(active, sorted(wanted))}
-            there = {topic.name: topic for topic in topics.describe(standby, sorted(wanted))}
-            missing = {}
-            found = []
-            for name, topic in wanted.items():
-                if name not in here or name not in there:
-                    place = "active" if name not in here else "standby"
-                    missing[name] = f"it does not exist at the {place}"
-                    continue
-                compacted = topic.cleanup is not Cleanup.DELETE
-                found += [
-                    Mirrored(name, number, compacted, twin.leader)
-                    for number, (_, twin) in enumerate(
-                        zip(here[name].partitions, there[name].partitions, strict=False)
-                    )
-                ]
-            self._driver.board.missing = missing
-            self._driver.mirror(found)
+            here, there = topics.describe(active), topics.describe(standby)
+            found = selection(here, there, wanted, memory.topics())
+            memory.learn(found.twins)
+            self._driver.board.missing = found.words
+            leaders = {(topic.name, one.index): one.leader for topic in there for one in topic.partitions}
+            compacted.update(_compacted(active, [name for name in found.twins if name not in compacted]))
+            self._driver.mirror([Mirrored(*key, compacted[key[0]], leaders[key]) for key in found.partitions])
+            ours = [name for name in found.names(Case.MISSING) if name not in wanted.declared]
+            topic_copies.create(active, standby, ours)
+            narrow = [name for name in found.names(Case.NARROW) if name not in wanted.declared]
+            topic_copies.widen(active, standby, narrow)
 
         return look
+
+    def _settings(self, active: Cluster, standby: Cluster) -> Work:
+        """What the file does not declare follows the active: settings, rights, quotas."""
+        declared = Wanted.of(self._home.bus).declared
+
+        def follow() -> None:
+            others = sorted({topic for topic, _ in self._driver.partitions} - declared)
+            if others:
+                topic_copies.follow_settings(active, standby, others)
+                permits.copy_rules(active, standby, others)
+                permits.copy_quotas(active, standby)
+
+        return follow
+
+    def _log_starts(self, active: Cluster, standby: Cluster) -> Work:
+        def follow() -> None:
+            partitions = self._driver.partitions
+            if partitions:
+                follow_log_starts(active, standby, partitions)
+
+        return follow
 
     def _groups(self, active: Cluster, standby: Cluster) -> Work:
         copier = groups.GroupCopier(active, standby, self._home.bus.link.groups)
@@ -143,3 +169,9 @@ class Chores:
             self._seen = watch.look().partitions
 
         return look
+
+
+def _compacted(cluster: Cluster, names: list[str]) -> dict[str, bool]:
+    """Which topics have a cleaner that takes records out of the middle."""
+    settings = configs.describe_many(cluster, configs.Kind.TOPIC, names, (_POLICY,)) if names else {}
+    return {name: "compact" in (found[_POLICY].value or "") for name, found in settings.items()}

@@ -224,6 +224,7 @@ class Driver:
 
     def _fill_board(self) -> None:
         self.board.counts = self._gathering.counts()
+        self.board.holders = len(self._ledger.holders)
         self.board.partitions = [
             news for key, news in sorted(self._gathering.partitions.items()) if key in self._mirrored
         ]
@@ -236,17 +237,17 @@ class Driver:
         if taken is None:
             conversation.say({"over": True})
             return
-        orderly = False
+        doubtful: frozenset[TopicPartition] | None = None
         try:
             claim = self._claim(task.slot)
-            orderly = self._converse(conversation, task, claim, taken)
+            doubtful = self._converse(conversation, task, claim, taken)
         except (OSError, ValueError, KeyError, TwinlogError) as error:
             self.trouble(f"{task} was lost: {error}")
         finally:
-            if not orderly:
+            if doubtful is None:
                 self._fence(task)
             with self._lock:
-                self._ledger.give_up(task, orderly=orderly)
+                self._ledger.give_up(task, orderly=doubtful is not None, doubtful=doubtful or ())
                 self._gathering.leave(task)
                 self._ending.discard(task)
 
@@ -269,22 +270,25 @@ class Driver:
 
     def _claim(self, slot: int) -> Claim:
         """The claim of a slot, with its rights; a lost one was taken away and is never used again."""
-        with self._lock:
-            claim = self._claims.get(slot)
-            topics = sorted({one.topic for one in self._mirrored.values()})
-            if claim is None:
-                claim = Claim(self.board.generation, self._next_claim)
-                self._next_claim += 1
-        with self._admin_lock:
+        with self._admin_lock:  # from the look to the grant: `_fence` must not take it away in between
+            with self._lock:
+                claim = self._claims.get(slot)
+                topics = sorted({one.topic for one in self._mirrored.values()})
+                if claim is None:
+                    claim = Claim(self.board.generation, self._next_claim)
+                    self._next_claim += 1
             rights.grant(self._active, self._standby, claim, topics)
-        with self._lock:
-            self._claims[slot] = claim
+            with self._lock:
+                self._claims[slot] = claim
         return claim
 
     def _converse(
         self, conversation: Conversation, task: Task, claim: Claim, taken: Mapping[TopicPartition, bool]
-    ) -> bool:
-        """Give a task its partitions and hear its reports; True if it handed over in order."""
+    ) -> frozenset[TopicPartition] | None:
+        """Give a task its partitions and hear its reports; None if it did not hand over in order.
+
+        Else those partitions that were in trouble when it did.
+        """
         active, standby = self._sites.holder_access(claim)
         share = self._ways.max_bytes_per_s
         terms = Terms(
@@ -305,11 +309,13 @@ class Driver:
             if "farewell" in message:
                 if message["deposed"]:
                     self._look_whether_deposed(message["deposed"])
-                return bool(message["farewell"])
+                if not message["farewell"]:
+                    return None
+                return frozenset((topic, partition) for topic, partition in message["doubtful"])
 
     def _fence(self, task: Task) -> None:
         """Take a lost task's rights away; whatever it sent can then not be appended any more."""
-        with self._lock:
+        with self._admin_lock, self._lock:
             claim = self._claims.pop(task.slot, None)
             self.board.losses += 1
         pause = threading.Event()

@@ -8,7 +8,7 @@ look at what the standby has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 TopicPartition = tuple[str, int]
@@ -60,11 +60,14 @@ class Ledger:
         self._orderly -= taken.keys()
         return taken
 
-    def give_up(self, task: Task, *, orderly: bool) -> None:
-        """A task holds nothing any more: handed over in order, or lost with its rights taken away."""
+    def give_up(self, task: Task, *, orderly: bool, doubtful: Collection[TopicPartition] = ()) -> None:
+        """A task holds nothing any more: handed over in order, or lost with its rights taken away.
+
+        Doubtful partitions were handed over too, and the next one must have a look at them.
+        """
         for partition in self.held(task):
             del self._holders[partition]
-            if orderly:
+            if orderly and partition not in doubtful:
                 self._orderly.add(partition)
 
     def held(self, task: Task) -> list[TopicPartition]:

@@ -19,15 +19,20 @@ START_TIMEOUT_S = 120.0  # Spark and its workers on a machine that does other th
 FIRST_LINK_ID = 1 << 62  # no allocator of producer ids comes near
 
 
+def directory(home: Home) -> Path:
+    """Where the link keeps its files."""
+    return home.directory / DIRECTORY
+
+
 def background(home: Home) -> Background:
     """The mirror as a process of its own."""
     command = (sys.executable, "-m", "twinlog.pipeline.mirror", str(home.file))
-    return Background(NAME, home.directory / DIRECTORY, command, START_TIMEOUT_S)
+    return Background(NAME, directory(home), command, START_TIMEOUT_S)
 
 
 def pause_flag(home: Home) -> Path:
     """A file that is there while the link is paused."""
-    return home.directory / DIRECTORY / PAUSED
+    return directory(home) / PAUSED
 
 
 def sides(home: Home) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 The heart-beat thread reports to the driver and hears whether to go on. Without an answer for a
 while nothing is written any more: a task that was stopped and continued must not go on from what it
-remembers. A farewell says whether all that was sent was answered.
+remembers. A farewell says whether all that was sent was answered, and which
+partitions were in trouble: whoever copies those next has to look at them first.
 """
 
 from __future__ import annotations
@@ -71,7 +72,14 @@ def _hold(conversation: Conversation, message: dict[str, Any]) -> None:
     beat.end()
     if beat.lost:
         raise Lost("the driver does not answer")
-    conversation.say({"farewell": is_clear, "deposed": holder.deposed, "report": beat.report(holder)})
+    conversation.say(
+        {
+            "farewell": is_clear,
+            "doubtful": [track.key for track in tracks if not track.is_orderly],
+            "deposed": holder.deposed,
+            "report": beat.report(holder),
+        }
+    )
     conversation.hear(ANSWER_TIMEOUT_S)
 
 

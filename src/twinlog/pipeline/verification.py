@@ -9,7 +9,7 @@ from twinlog.mirror import verify as comparing
 from twinlog.mirror.checkpoint import VerifyState
 from twinlog.mirror.pace import Pace
 from twinlog.mirror.report import Report
-from twinlog.pipeline.link import DIRECTORY, sides
+from twinlog.pipeline.link import directory, sides
 from twinlog.progress import Progress
 from twinlog.sites.home import Home
 from twinlog.spec.units import UnitError, parse_rate
@@ -30,7 +30,7 @@ def verify(
             raise UsageError(
                 f"topic '{name}' is not mirrored", where=str(home.file), hint=f"mirrored: {known}"
             )
-    path = home.directory / DIRECTORY / CHECKPOINT
+    path = directory(home) / CHECKPOINT
     if again:
         path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)

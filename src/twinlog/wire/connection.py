@@ -18,6 +18,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, TypeVar
@@ -47,6 +48,7 @@ _NUMBER = struct.Struct(">i")
 _NO_TAGS = b"\0"
 _MOST_PIECES = 512  # in one call; the system's own limit is 1024
 _HIGHEST_NUMBER = 2**31 - 1
+_RESET = struct.pack("ii", 1, 0)  # linger for no time: what was not sent yet is thrown away
 
 Piece = bytes | bytearray | memoryview
 Result = TypeVar("Result")
@@ -220,6 +222,10 @@ class Connection:
     def close(self) -> None:
         """End the connection; harmless if it has ended."""
         if self._socket is not None:
+            if self._pending:
+                # Whoever asked will look what became of it; it must not be sent on and arrive after that.
+                with suppress(OSError):
+                    self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._socket.close()
             self._socket = None
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import confluent_kafka as confluent
@@ -92,33 +91,27 @@ class NoRoom(KafkaError):
     """The queue is full; there is room again when records in it were answered."""
 
 
-@dataclass(frozen=True)
-class Ways:
-    """How a client behaves, beside its access."""
-
-    tuning: Tuning = field(default_factory=Tuning)
-    settings: Settings = field(default_factory=dict)  # librdkafka's own, over all others
-
-
 class Sender:
     """An idempotent producer with acks=all."""
 
-    def __init__(self, access: Access, ways: Ways, *, timeout_s: float) -> None:
-        settings = {
-            "client.id": _CLIENT_ID,
-            **_settings(access, ways, Role.PRODUCER),
+    def __init__(
+        self, access: Access, *, timeout_s: float, tuning: Tuning, settings: Settings | None = None
+    ) -> None:
+        used = {
+            **_usual(access, tuning, Role.PRODUCER),
             "acks": "all",
             "message.timeout.ms": max(1, int(timeout_s * 1000)),
-            **ways.settings,
+            **(settings or {}),
         }
         self._where = ",".join(access.bootstrap)
-        self._producer: Any = confluent.Producer(settings, logger=_LOG)
+        self._fatal = ""  # why the driver has given up for good
+        self._producer: Any = confluent.Producer({**used, "error_cb": self._noted}, logger=_LOG)
 
     def check(self, topic: str, timeout_s: float) -> None:
         """Raise unless the site has this topic and lets this user see it."""
         what = f"looking for topic '{topic}'"
         try:
-            found = self._producer.list_topics(topic, timeout_s).topics[topic]
+            found = self._open().list_topics(topic, timeout_s).topics[topic]
         except confluent.KafkaException as error:
             raise _explained(error.args[0], what, self._where) from error
         if found.error is not None:
@@ -128,10 +121,10 @@ class Sender:
         """Queue a record; raises if it was not queued, and then it was not sent either."""
 
         def answered(error: Any, message: Any) -> None:
-            told(_report(error, message, self._where))
+            told(self._report(error, message))
 
         try:
-            self._producer.produce(
+            self._open().produce(
                 record.topic,
                 record.value,
                 record.key,
@@ -151,31 +144,50 @@ class Sender:
 
     def flush(self, timeout_s: float) -> int:
         """Send all that is queued without lingering; returns how many records are left unanswered."""
-        left: int = self._producer.flush(timeout_s)
+        left: int = self._producer.flush(timeout_s) if self._producer is not None else 0
         return left
 
     def close(self) -> None:
         """End it; what was not answered by now is told as failed. Nobody may be in `serve` any more."""
         self._producer.purge()
         self._producer.flush(_PURGE_S)
-        del self._producer  # its threads end here
+        self._producer = None  # its threads end here
+
+    def _noted(self, error: Any) -> None:
+        # Without this `poll` raises; passing troubles are in the log, and each record gets its answer.
+        if error.fatal():
+            self._fatal = str(_explained(error, "the producer cannot go on", self._where))
+
+    def _report(self, error: Any, message: Any) -> Report:
+        if error is None:
+            return Delivered(message.partition(), message.offset())
+        said = _explained(error, f"writing to '{message.topic()}'", self._where)
+        reason = f"{said}: {self._fatal}" if self._fatal else str(said)
+        return Failed(reason, said.hint, is_certain(said.code))
+
+    def _open(self) -> Any:
+        producer = self._producer
+        if producer is None:
+            raise KafkaError("the producer is closed", code="STATE", where=self._where, hint="open a new one")
+        return producer
 
 
 class Receiver:
     """A member of a consumer group that commits only when told to."""
 
-    def __init__(self, access: Access, ways: Ways, *, group: str, start: str) -> None:
-        settings = {
-            "client.id": _CLIENT_ID,
-            **_settings(access, ways, Role.CONSUMER),
+    def __init__(
+        self, access: Access, *, group: str, start: str, tuning: Tuning, settings: Settings | None = None
+    ) -> None:
+        used = {
+            **_usual(access, tuning, Role.CONSUMER),
             "group.id": group,
             "auto.offset.reset": start,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            **ways.settings,
+            **(settings or {}),
         }
         self._where = ",".join(access.bootstrap)
-        self._consumer: Any = confluent.Consumer(settings, logger=_LOG)
+        self._consumer: Any = confluent.Consumer(used, logger=_LOG)
 
     def subscribe(self, topics: Sequence[str], lost: Callable[[list[TopicPartition]], None]) -> None:
         """Read topics from now on; `lost` is told, from within `take`, which partitions others have got."""
@@ -188,7 +200,13 @@ class Receiver:
     def take(self, most: int, timeout_s: float) -> list[Received]:
         """Up to so many records, none if none came in time."""
         got = []
-        for message in self._consumer.consume(most, timeout_s):
+        # `consume` alone would wait for all of them.
+        try:
+            first = self._consumer.poll(timeout_s)
+            rest = self._consumer.consume(most - 1, 0.0) if first is not None else []
+        except confluent.KafkaException as refusal:
+            raise _explained(refusal.args[0], "reading", self._where) from refusal
+        for message in (first, *rest) if first is not None else ():
             error = message.error()
             if error is None:
                 got.append(_received(message))
@@ -233,19 +251,13 @@ _PASSING = frozenset(
 )
 
 
-def _settings(access: Access, ways: Ways, role: Role) -> dict[str, Any]:
-    tuned = librdkafka_tuning(ways.tuning)
+def _usual(access: Access, tuning: Tuning, role: Role) -> dict[str, Any]:
+    tuned = librdkafka_tuning(tuning)
     return {
+        "client.id": _CLIENT_ID,
         **access.librdkafka(),
         **{one.key: one.value for one in tuned if one.role in (Role.ANY, role)},
     }
-
-
-def _report(error: Any, message: Any, where: str) -> Report:
-    if error is None:
-        return Delivered(message.partition(), message.offset())
-    said = _explained(error, f"writing to '{message.topic()}'", where)
-    return Failed(str(said), said.hint, is_certain(said.code))
 
 
 def is_certain(code: str) -> bool:

@@ -42,6 +42,7 @@ _NO_MEMBER, _NO_GENERATION, _NO_LEADER_EPOCH, _NO_OFFSET = "", -1, -1, -1
 _BY_NAME = 9  # of OffsetFetch and OffsetCommit: later versions name topics by id (KIP-848)
 _MANY_KEYS, _MANY_GROUPS = 4, 8  # of FindCoordinator and OffsetFetch: earlier ones take one at a time
 _DESCRIBE_CONSUMERS = Range(members.VERSION, members.VERSION)
+_HEARTBEAT = Range(heartbeats.VERSION, heartbeats.VERSION)
 _COORDINATOR_MOVED = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "COORDINATOR_NOT_AVAILABLE",
@@ -107,23 +108,29 @@ def commit(
     return cluster.retry(attempt)
 
 
-def prime(cluster: Cluster, names: Iterable[str]) -> None:
-    """Make groups of the newer protocol exist, without members (KIP-848).
+def prime(cluster: Cluster, names: Iterable[str]) -> tuple[str, ...]:
+    """Make groups of the newer protocol exist, without members (KIP-848); gives those that were made.
 
     A consumer of such a group that moves here from another cluster asks for its group at once, and gives
     up for good when there is none; committing offsets makes one of the classic protocol, which is none.
-    Offsets that are there stay. A group that has members is not disturbed, only joined and left.
+    Offsets that are there stay. A group that has members is not disturbed, only joined and left. Brokers
+    before Kafka 4.0 have no such groups.
     """
     wanted = tuple(names)
 
-    def attempt() -> None:
+    def attempt() -> tuple[str, ...]:
+        made: list[str] = []
         for coordinator, theirs in by_coordinator(cluster, wanted).items():
+            if not cluster.broker(coordinator).knows(heartbeats.API_KEY, _HEARTBEAT):
+                continue
+            made += theirs
             for name in theirs:
                 member = str(uuid4())
                 for epoch in (heartbeats.JOIN, heartbeats.LEAVE):
                     _heartbeat(cluster, coordinator, name, member, epoch)
+        return tuple(made)
 
-    cluster.retry(attempt, repeatable=True)
+    return cluster.retry(attempt, repeatable=True)
 
 
 def _heartbeat(cluster: Cluster, coordinator: int, name: str, member: str, epoch: int) -> None:

@@ -16,8 +16,6 @@ from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster
-from twinlog.wire.connection import Connection
-from twinlog.wire.deadlines import Deadline
 
 TopicPartition = tuple[str, int]
 _LATEST, _EARLIEST = -1, -2
@@ -53,22 +51,6 @@ def last_stable_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) 
     return _offsets(cluster, partitions, End.LAST_STABLE)
 
 
-def log_ends_at(
-    connection: Connection, partitions: Iterable[TopicPartition], deadline: Deadline
-) -> dict[TopicPartition, tuple[int, int]]:
-    """The same, asked of the leader at the other end, once: a code and the log end of each partition."""
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        topics[topic].append(partition)
-    request = request_for(topics, End.LOG_END)
-    answer = connection.receive(connection.send(request, ListOffsetsResponse, deadline), deadline)
-    return {
-        (told.name, part.partition_index): (part.error_code, part.offset)
-        for told in answer.topics
-        for part in told.partitions
-    }
-
-
 def by_leader(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[int, dict[str, list[int]]]:
     """Partitions by the broker that leads them and by topic; one attempt, for use inside `retry`."""
     led: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -97,6 +79,7 @@ def _ask_leaders(
 
 
 def request_for(topics: dict[str, list[int]], end: End) -> ListOffsetsRequest:
+    """The question for one end of partitions of one leader."""
     replica_id, isolation_level, timestamp = end.value
     kind = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(

@@ -122,8 +122,9 @@ def decode_alter(data: memoryview) -> Changed:
 
 def are_known(cluster: Cluster) -> bool:
     """True if the cluster has share groups and lets their offsets be set."""
-    connection = cluster.any_broker()
-    return all(connection.knows(key, Range(VERSION, VERSION)) for key in (DESCRIBE_KEY, ALTER_KEY))
+    wanted = Range(VERSION, VERSION)
+    connection = cluster.retry(cluster.any_broker)
+    return all(connection.knows(key, wanted) for key in (DESCRIBE_KEY, ALTER_KEY))
 
 
 def describe(cluster: Cluster, names: Iterable[str]) -> dict[str, Starts]:

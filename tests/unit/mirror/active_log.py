@@ -15,7 +15,7 @@ from tests.unit.mirror.choices import Choices
 from tests.unit.wire import samples
 from twinlog.mirror.compare import Seen
 from twinlog.wire.batches import CONTROL_BIT, TRANSACTIONAL_BIT, Batch, ControlType, Header
-from twinlog.wire.records import Record, varint
+from twinlog.wire.records import Record
 
 NOW_MS = 1_800_000_000_000
 YOUNG_MS = NOW_MS - 1_000
@@ -190,9 +190,3 @@ def _change(choices: Choices, producer: Producer) -> None:
     elif what == 9 and producer.sent:
         # The active had forgotten the producer, and it sent again what it had no answer to.
         producer.sequence = producer.sent[-min(len(producer.sent), 1 + choices.below(4))][0]
-
-
-def marker_of(key: bytes) -> bytes:
-    """The records section of a control batch with this key, for tests that write one by hand."""
-    body = b"\0" + varint(0) + varint(0) + varint(len(key)) + key + varint(-1) + varint(0)
-    return varint(len(body)) + body

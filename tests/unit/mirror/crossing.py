@@ -19,7 +19,7 @@ from twinlog.mirror import alignment
 from twinlog.mirror.compare import Seen
 from twinlog.mirror.reactions import Reaction
 from twinlog.mirror.start import link_chain
-from twinlog.mirror.steps import Copy, Fill, plan
+from twinlog.mirror.steps import Chain, Copy, Fill, plan
 from twinlog.mirror.track import Track
 from twinlog.mirror.twin import Sent, Start, Twin
 from twinlog.wire.batches import checksum_is_right, read
@@ -46,6 +46,7 @@ class Rules:
     keep_identity: bool = True
     twin: type[Twin] = Twin
     chain_first: bool = True  # the chain is read before the log end
+    chain_twice: bool = True  # and again behind it
     replicated_first: bool = True  # a twin begins when all of the standby's log is replicated
     drain: bool = True  # after a refusal the rest in flight is heard before anything else
     settle: bool = True  # what was on a broken connection has arrived, or never will, before the end is read
@@ -64,9 +65,8 @@ class Produce(NamedTuple):
 class Markers(NamedTuple):
     """Markers on their way, and the question for the log end behind them."""
 
-    epoch: int
-    producer_id: int
-    count: int
+    link: Chain
+    number: int
 
 
 @dataclass
@@ -184,24 +184,29 @@ class Crossing:
                     self._handle_late(connection)
         self._interfere()
         if self._rules.chain_first:
-            states = self.standby.describe()
+            chain = self._read_chain()
             self._interfere()
             log_end = self.standby.end
         else:
             log_end = self.standby.end
             self._interfere()
-            states = self.standby.describe()
+            chain = self._read_chain()
         self._interfere()
         if self._rules.replicated_first and self.standby.high_watermark < log_end:
             self.standby.replicate()  # the steward looks again until it is
             return
-        last = track.last if self._rules.remember else None
-        chain, sequence = link_chain(states, LINK_ID, raise_epoch=track.raise_epoch, last=last)
-        track.begin(self._rules.twin(Start(log_end, chain, sequence), frozenset(track.holes)))
+        self._interfere()
+        if self._rules.chain_twice and self._read_chain() != chain:
+            return
+        track.begin(self._rules.twin(Start(log_end, *chain), frozenset(track.holes)))
         self._interfere()
         if self._connection is None or self._connection.leader != self.standby.leader:
             self._connection = Connection(self.standby.leader)
-        self._say(f"begin at {log_end} with {chain} {sequence}")
+        self._say(f"begin at {log_end} with {chain}")
+
+    def _read_chain(self) -> tuple[Chain, int]:
+        last = self.track.last if self._rules.remember else None
+        return link_chain(self.standby.describe(), LINK_ID, raise_epoch=self.track.raise_epoch, last=last)
 
     def _interfere(self) -> None:
         """What may happen between two questions of the steward."""
@@ -262,7 +267,7 @@ class Crossing:
             connection.requests.append(Produce(step.view))
             self._say(f"send {step.first}+{step.length} as {batch.header[9:12]}")
         elif isinstance(step, Fill):
-            connection.requests.append(Markers(twin.link.epoch, twin.link.producer_id, step.length))
+            connection.requests.append(Markers(twin.link, step.length))
             self._say(f"fill {step.first}+{step.length} as {twin.link}")
         return step is not None
 
@@ -287,6 +292,7 @@ class Crossing:
     def _react(self, reaction: Reaction, sent: Sent) -> None:
         if reaction is Reaction.HOLE:
             self.track.holes.add(sent.chain)
+        self.track.raise_epoch |= reaction is Reaction.RENEW
         self._drop(reaction.name)
 
     def _drop(self, why: str) -> None:
@@ -340,11 +346,11 @@ class Crossing:
     def _mark(self, request: Markers, refused: int, after: int) -> tuple[int, int]:
         """Markers one by one; the answer tells of the last one only."""
         code = OK
-        for number in range(request.count):
-            if refused and number == self._choices.below(request.count):
+        for number in range(request.number):
+            if refused and number == self._choices.below(request.number):
                 code, refused = refused, OK
                 continue
-            code = self.standby.mark(request.producer_id, request.epoch)
+            code = self.standby.mark(*request.link)
         if code == OK and after:
             code = after
         elif code == OK:

@@ -32,6 +32,14 @@ def test_what_was_handed_over_in_order_is_taken_as_such_once() -> None:
     assert made.take(Task(2, 0, 1)) == {P0: False}
 
 
+def test_what_was_in_trouble_when_handed_over_is_looked_at() -> None:
+    made = ledger()
+    made.take(FIRST)
+    made.assign(2, {0: [P0, P1]})
+    made.give_up(FIRST, orderly=True, doubtful=[P1])
+    assert made.take(SECOND) == {P0: True, P1: False}
+
+
 def test_nobody_takes_what_another_holds() -> None:
     made = ledger()
     made.take(FIRST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import socket
 import time
 
@@ -97,6 +98,29 @@ def test_a_read_that_is_not_answered_may_be_tried_again() -> None:
         ask_metadata(connection)
     assert caught.value.retriable
     assert "is SASL missing?" in caught.value.hint
+
+
+@pytest.mark.parametrize(("is_answered", "how"), [(True, "closed"), (False, "reset")])
+def test_a_connection_that_ends_with_a_request_in_flight_is_reset(is_answered: bool, how: str) -> None:
+    ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def patient_broker(connection: socket.socket) -> None:
+        broker.greet(connection)
+        _, version, number = broker.read_request(connection)
+        if is_answered:
+            broker.answer(connection, broker.metadata("m"), version, number)
+        try:
+            ended.put("closed" if connection.recv(1) == b"" else "more came")
+        except ConnectionResetError:
+            ended.put("reset")
+
+    with broker.listening(patient_broker) as address:
+        with connect(address) as connection:
+            deadline = Deadline(5.0)
+            pending = connection.send(MetadataRequest(topics=[]), MetadataResponse, deadline)
+            if is_answered:
+                connection.receive(pending, deadline)
+        assert ended.get(timeout=5.0) == how
 
 
 def test_a_write_on_a_closed_connection_is_not_done() -> None:

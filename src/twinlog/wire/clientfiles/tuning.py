@@ -121,7 +121,11 @@ def librdkafka_tuning(tuning: Tuning, *, can_rebootstrap: bool = True) -> list[T
             "a record that is sent again, here or at the other site, is kept once (consumers ignore this)",
             Role.PRODUCER,
         ),
-        Tuned("message.max.bytes", str(message), "a batch as big as the sites allow passes"),
+        Tuned(
+            "message.max.bytes",
+            str(message),
+            "a batch as big as the sites allow passes; a bigger one gets 'Message size too large'",
+        ),
         Tuned(
             "receive.message.max.bytes",
             str(max(_LIBRDKAFKA_RECEIVE_BYTES, fetch + _RESPONSE_ROOM_BYTES)),

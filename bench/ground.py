@@ -1,0 +1,165 @@
+"""A bus for a measurement: two sites in a directory of their own, gone when the measurement ends.
+
+The bench modules beside this one run the program as a user does. What is measured next is declared
+by writing the file anew, and what was measured is deleted, so that no measurement finds the topics of
+another one. Whatever happens, an interrupt too, nodes and mirrors are ended and the directory removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twinlog.sites.home import Home
+from twinlog.sites.state import DIRECTORY
+from twinlog.spec.load import load
+from twinlog.wire import offsets, topics
+from twinlog.wire.cluster import Cluster
+from twinlog.wire.offsets import TopicPartition
+
+ACTIVE, STANDBY = "a", "b"
+# Fewer partitions of Kafka's own topics than usual: they are empty, and the machine is small.
+KAFKA = {
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 6,
+    "transaction.state.log.num.partitions": 6,
+}
+LOOK_AGAIN_S = 0.1
+
+
+class Interrupted(Exception):
+    """SIGTERM: to be ended in order, like Ctrl-C."""
+
+
+def say(text: str) -> None:
+    """Progress."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def wait_for(what: str, condition: Callable[[], bool], timeout_s: float) -> None:
+    """Return when a condition holds; too long is the end of the whole measurement."""
+    pause, end = threading.Event(), time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not after {timeout_s:g} s")
+        pause.wait(LOOK_AGAIN_S)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The bus."""
+
+    directory: Path
+    declared: Mapping[str, Any]  # the file without topics
+
+    @property
+    def file(self) -> Path:
+        """The file that declares the bus."""
+        return self.directory / "twinlog.yaml"
+
+    @property
+    def home(self) -> Home:
+        """The bus as the program sees it now."""
+        return Home(load(self.file, {}).bus, self.file, os.environ)
+
+    @property
+    def replication(self) -> int:
+        """Copies of each partition on each site."""
+        return min(3, int(self.declared["sites"][ACTIVE]["brokers"]))
+
+    def cluster(self, site: str) -> Cluster:
+        """A site, as its administrator."""
+        return Cluster(self.home.admin_access(site))
+
+    def run(self, *args: str) -> str:
+        """Run the program to its end; what it says when it fails is the error."""
+        command = [sys.executable, "-m", "twinlog", *args]
+        ended = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, check=False)
+        if ended.returncode not in (0, 3):
+            raise RuntimeError(f"twinlog {' '.join(args)} failed:\n{ended.stdout}{ended.stderr}")
+        return ended.stdout
+
+    def write_file(self, declared_topics: Mapping[str, Any]) -> None:
+        """Write the file; JSON is YAML too."""
+        self.file.write_text(json.dumps({**self.declared, "topics": declared_topics}))
+
+    @contextmanager
+    def topics(self, declared_topics: Mapping[str, Any]) -> Iterator[list[TopicPartition]]:
+        """Have these topics on both sites for a while; gives their partitions."""
+        self.write_file(declared_topics)
+        self.run("apply", "--yes")
+        try:
+            yield [
+                (name, number)
+                for name, topic in declared_topics.items()
+                for number in range(topic["partitions"])
+            ]
+        finally:
+            self.write_file({})
+            for site in (ACTIVE, STANDBY):
+                with self.cluster(site) as cluster:
+                    for name in declared_topics:
+                        topics.delete(cluster, name)
+
+
+@contextmanager
+def ground(name: str, brokers: int, **more: Any) -> Iterator[Ground]:
+    """Two sites of so many brokers, up and ready."""
+    site = {"brokers": brokers}
+    declared = {"bus": name, "kafka": KAFKA, "sites": {ACTIVE: site, STANDBY: site}, **more}
+    made = Ground(Path(tempfile.mkdtemp(prefix="twinlog-bench-")), declared)
+    try:
+        made.write_file({})
+        say(f"bringing up two sites of {brokers} broker{'' if brokers == 1 else 's'}")
+        made.run("up")
+        yield made
+    finally:
+        _remove(made)
+
+
+def _remove(made: Ground) -> None:
+    if (made.directory / DIRECTORY).exists():
+        say("removing the sites")
+        # A session of its own: a second Ctrl-C must not leave brokers behind.
+        subprocess.run(
+            [sys.executable, "-m", "twinlog", "destroy", "--yes"],
+            cwd=made.directory,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            check=True,
+        )
+    shutil.rmtree(made.directory)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM end a measurement as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt):
+        say("interrupted")
+        sys.exit(130)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def records_at(cluster: Cluster, partitions: list[TopicPartition]) -> int:
+    """How many offsets partitions have given out, in all."""
+    return sum(offsets.log_ends(cluster, partitions).values())

@@ -1,0 +1,220 @@
+"""The two mirrors that are measured: ours, and MirrorMaker 2 of the same Kafka.
+
+Both reach the LINK listeners with a certificate of their own, and both start for a measurement and
+end with it. MirrorMaker runs as one dedicated process, with the heap and the collector of Kafka's own
+start script and the settings that made it quickest in trials; its heartbeats are off, and it looks at
+groups every few seconds instead of every minute, so that a measurement need not wait for it.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from bench.ground import ACTIVE, STANDBY, Ground
+from twinlog.durable import write_secret, write_text
+from twinlog.machine import cache_directory
+from twinlog.pipeline import link
+from twinlog.progress import Silent
+from twinlog.sites.certificates import Kind, Realm
+from twinlog.sites.jars import ensure_jars, parse_lock
+from twinlog.sites.java import find_java
+from twinlog.sites.layout import Listener
+from twinlog.sites.properties import log_configuration, render
+from twinlog.wire import acls
+from twinlog.wire.acls import Acl, Operation, Resource
+
+LOCK = Path(__file__).parent / "mirrormaker-jars.lock"
+PRINCIPAL_NAME = "mirrormaker"
+LOOK_AT_GROUPS_S = 5
+END_TIMEOUT_S = 30.0
+JVM = (
+    "-Xms256M",
+    "-Xmx2G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-Djava.awt.headless=true",
+)
+
+
+class Peer(Protocol):
+    """A mirror from the active to the standby."""
+
+    name: str
+    mirrors: bool  # whether its topics are declared as mirrored by Twinlog
+
+    def start(self, topics: Sequence[str], codec: str = "none") -> None:
+        """Begin to mirror topics."""
+
+    def stop(self) -> None:
+        """End in order; harmless if it does not run."""
+
+    def kill(self) -> None:
+        """End all of its processes at once."""
+
+    def processes(self) -> list[psutil.Process]:
+        """All of its processes."""
+
+
+class Ours:
+    """The link of the bus: the Spark driver, its JVM, its Python workers."""
+
+    name = "ours"
+    mirrors = True
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+
+    def start(self, topics: Sequence[str], codec: str = "none") -> None:
+        """Begin to mirror what the file declares; batches keep the codec that they have."""
+        self._ground.run("link", "up")
+
+    def stop(self) -> None:
+        """End in order; harmless if it does not run."""
+        self._ground.run("link", "down")
+
+    def kill(self) -> None:
+        """End all of its processes at once."""
+        kill(self.processes())
+
+    def processes(self) -> list[psutil.Process]:
+        """All of its processes."""
+        return family(link.background(self._ground.home).find())
+
+
+class MirrorMaker:
+    """MirrorMaker 2 as a process of its own."""
+
+    name = "mirrormaker"
+    mirrors = False
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._directory = ground.directory / PRINCIPAL_NAME
+        self._directory.mkdir(exist_ok=True)
+        self._jars = ensure_jars(cache_directory(), Silent(), parse_lock(LOCK.read_text()))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._allow()
+
+    def start(self, topics: Sequence[str], codec: str = "none") -> None:
+        """Begin to mirror topics, with a producer of this codec."""
+        settings = self._directory / "mirrormaker.properties"
+        write_secret(settings, render(self._settings(topics, codec)))
+        logging = self._directory / "log4j2.properties"
+        write_text(logging, log_configuration(str(self._directory / "log")))
+        command = [
+            str(find_java().binary),
+            *JVM,
+            f"-Dlog4j2.configurationFile={logging}",
+            "-cp",
+            ":".join(map(str, self._jars)),
+            "org.apache.kafka.connect.mirror.MirrorMaker",
+            str(settings),
+        ]
+        with (self._directory / "output").open("ab") as output:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+
+    def stop(self) -> None:
+        """End in order; harmless if it does not run."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(END_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self._process = None
+
+    def kill(self) -> None:
+        """End all of its processes at once."""
+        kill(self.processes())
+
+    def processes(self) -> list[psutil.Process]:
+        """All of its processes."""
+        if self._process is None or self._process.poll() is not None:
+            return []
+        return family(psutil.Process(self._process.pid))
+
+    def _allow(self) -> None:
+        principal = f"User:twinlog:{PRINCIPAL_NAME}"
+        rules = [Acl(Resource.CLUSTER, acls.CLUSTER_NAME, principal, Operation.ALL)] + [
+            Acl(kind, "*", principal, Operation.ALL)
+            for kind in (Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID)
+        ]
+        for site in (ACTIVE, STANDBY):
+            with self._ground.cluster(site) as cluster:
+                acls.add(cluster, rules)
+                acls.wait_until_everywhere(cluster, present=rules)
+
+    def _settings(self, topics: Sequence[str], codec: str) -> dict[str, str]:
+        copies = str(self._ground.replication)
+        settings = {
+            "clusters": f"{ACTIVE}, {STANDBY}",
+            f"{ACTIVE}->{STANDBY}.enabled": "true",
+            f"{ACTIVE}->{STANDBY}.topics": ",".join(topics),
+            f"{ACTIVE}->{STANDBY}.emit.heartbeats.enabled": "false",
+            f"{STANDBY}->{ACTIVE}.enabled": "false",
+            f"{STANDBY}->{ACTIVE}.emit.heartbeats.enabled": "false",
+            "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+            "tasks.max": "6",
+            "replication.factor": copies,
+            "offset-syncs.topic.replication.factor": copies,
+            "checkpoints.topic.replication.factor": copies,
+            "heartbeats.topic.replication.factor": copies,
+            "config.storage.replication.factor": copies,
+            "offset.storage.replication.factor": copies,
+            "status.storage.replication.factor": copies,
+            "offset.storage.partitions": "6",
+            "sync.group.offsets.enabled": "true",
+            "sync.group.offsets.interval.seconds": str(LOOK_AT_GROUPS_S),
+            "emit.checkpoints.interval.seconds": str(LOOK_AT_GROUPS_S),
+            "refresh.groups.interval.seconds": str(LOOK_AT_GROUPS_S),
+            "sync.topic.acls.enabled": "false",
+            f"{ACTIVE}.consumer.max.partition.fetch.bytes": str(4 << 20),
+            f"{ACTIVE}.consumer.max.poll.records": "4000",
+            f"{STANDBY}.producer.batch.size": str(128 << 10),
+            f"{STANDBY}.producer.linger.ms": "5",
+            f"{STANDBY}.producer.compression.type": codec,
+        }
+        for site in (ACTIVE, STANDBY):
+            settings |= {f"{site}.{name}": value for name, value in self._reach(site).items()}
+        return settings
+
+    def _reach(self, site: str) -> dict[str, str]:
+        home = self._ground.home
+        return {
+            "bootstrap.servers": ",".join(home.layout(site).bootstrap(Listener.LINK)),
+            "security.protocol": "SSL",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(home.pki.issue(Kind.LINK, PRINCIPAL_NAME).store),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(home.pki.trust_path(Realm.LINK)),
+        }
+
+
+def family(process: psutil.Process | None) -> list[psutil.Process]:
+    """A process and all that come from it."""
+    if process is None:
+        return []
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def kill(processes: Sequence[psutil.Process]) -> None:
+    """End processes at once, and return when they have ended."""
+    for process in processes:
+        try:
+            process.send_signal(signal.SIGKILL)
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(processes, END_TIMEOUT_S)

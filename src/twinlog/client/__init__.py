@@ -1,0 +1,1 @@
+"""The client library: producers and consumers that know both sites. Imported as `from twinlog import ...`."""

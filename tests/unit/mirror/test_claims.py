@@ -1,0 +1,57 @@
+"""Whose principal a holder has, and what it may do."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twinlog.mirror.rights import Claim, at_active, at_standby, claim_of
+from twinlog.wire.acls import CLUSTER_NAME, Acl, Operation, Resource
+
+
+@given(generation=st.integers(0, 2**63), number=st.integers(0, 10**6))
+def test_principal_of_a_claim_is_read_back(generation: int, number: int) -> None:
+    claim = Claim(generation, number)
+    assert claim_of(claim.principal) == claim
+
+
+@pytest.mark.parametrize(
+    "principal",
+    [
+        "User:app",
+        "User:link-1-1",
+        "User:twinlog:node",
+        "User:twinlog:link-",
+        "User:twinlog:link-x-1",
+        "User:twinlog:link-1-1-1",
+        "User:twinlog:link-1-1\n",
+        "Group:twinlog:link-1-1",
+        "User:*",
+    ],
+)
+def test_principal_of_anybody_else_is_no_claim(principal: str) -> None:
+    assert claim_of(principal) is None
+
+
+def test_later_generation_is_greater_than_every_holder_of_an_earlier_one() -> None:
+    assert Claim(2) > Claim(1, 99) > Claim(1, 1) > Claim(1)
+
+
+def test_holder_reads_and_no_more_at_the_active() -> None:
+    claim = Claim(7, 1)
+    rules = at_active(claim, ["orders", "bills"])
+    assert {(rule.name, rule.operation) for rule in rules} == {
+        ("orders", Operation.READ),
+        ("bills", Operation.READ),
+    }
+    assert {rule.principal for rule in rules} == {"User:twinlog:link-7-1"}
+
+
+def test_holder_reads_appends_and_marks_at_the_standby() -> None:
+    claim = Claim(7, 1)
+    assert at_standby(claim, ["orders"]) == {
+        Acl(Resource.CLUSTER, CLUSTER_NAME, claim.principal, Operation.CLUSTER_ACTION),
+        Acl(Resource.TOPIC, "orders", claim.principal, Operation.READ),
+        Acl(Resource.TOPIC, "orders", claim.principal, Operation.WRITE),
+    }
