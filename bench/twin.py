@@ -102,7 +102,7 @@ def measure(on: Ground, chosen: argparse.Namespace) -> dict[Acks, Rounds]:
 def main() -> None:
     """Measure and print."""
     chosen = options()
-    users = {USER: {"produce": [TOPIC]}}
+    users = {USER: {"produce": ["*"]}}
     with (
         interruptible(),
         ground("bench", chosen.brokers, users=users) as on,

@@ -83,7 +83,7 @@ class Holder:
     def _begin(self, starter: Starter) -> None:
         now = time.monotonic()
         waiting = [one for one in self.tracks.values() if one.twin is None and one.not_before <= now]
-        for track, begun in starter.begin(waiting):
+        for track, begun in starter.begin(waiting, self._ended.is_set):
             try:
                 self._give(starter, track, begun)
             except TwinlogError as error:
@@ -182,7 +182,7 @@ class Holder:
     def _unread(self, track: Track, twin: Twin, why: str, stop: bool) -> None:
         """A twin cannot be read any more: its writer gives it up when all in flight was answered."""
         hands = self._hands.get(twin)
-        if hands is None:
+        if hands is None or self._ended.is_set():
             return
         writer = hands[1]
         writer.drop(Drop(track, twin, why, stop))

@@ -24,6 +24,8 @@ from twinlog.wire import offsets, producers, topics
 from twinlog.wire.cluster import BrokerAddress, Cluster
 
 STILL_S = 1.0  # so long a log end must stand when something went unanswered
+TURN_S = 5.0  # so long partitions are begun one by one before the steward looks after the others
+STUBBORN_S = 1.0  # a pause that has grown so far
 LAST_EPOCH = 32_000  # before 2^15 the link moves to its next producer id
 _LOOK_BACK = (1, 64, 4096, 1 << 18)  # how far back the last record is looked for, one after the other
 
@@ -95,21 +97,35 @@ class Starter:
         """The broker to write a partition to."""
         return _leader(self._standby, track)
 
-    def begin(self, tracks: Sequence[Track]) -> Iterator[tuple[Track, Begun]]:
-        """Every twin that may begin now; the others are told why not."""
+    def begin(
+        self, tracks: Sequence[Track], is_over: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[Track, Begun]]:
+        """Every twin that may begin now; the others are told why not, or have to wait for their turn."""
+        end = self._clock() + TURN_S
+        # One that fails keeps the others waiting, so those that failed again and again come alone and last.
+        together = [track for track in tracks if track.pause_s < STUBBORN_S]
+        alone = [track for track in tracks if track.pause_s >= STUBBORN_S]
+        try:
+            yield from self._begin(together)
+        except TwinlogError as error:
+            if len(together) == 1:
+                together[0].surprise(str(error), self._clock())
+            else:
+                alone = together + alone
+        for track in alone:
+            if is_over() or self._clock() > end:
+                return
+            try:
+                yield from self._begin([track])
+            except TwinlogError as error:
+                track.surprise(str(error), self._clock())
+
+    def _begin(self, tracks: Sequence[Track]) -> Iterator[tuple[Track, Begun]]:
         if not tracks:
             return
-        try:
-            self._know_topics({track.topic for track in tracks})
-            known = [track for track in tracks if self._is_known(track)]
-            found = self._read(known)
-        except TwinlogError as error:
-            if len(tracks) == 1:
-                tracks[0].surprise(str(error), self._clock())
-                return
-            for track in tracks:  # one of them is in the way of the others
-                yield from self.begin([track])
-            return
+        self._know_topics({track.topic for track in tracks})
+        known = [track for track in tracks if self._is_known(track)]
+        found = self._read(known)
         for track in known:
             begun = self._judge(track, *found[track.key])
             if begun is not None:

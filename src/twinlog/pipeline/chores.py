@@ -83,10 +83,11 @@ class Chores:
             Cluster(self._home.admin_access(self._active), patience=PATIENCE) as active,
             Cluster(self._home.admin_access(self._standby), patience=PATIENCE) as standby,
         ):
-            work = make(active, standby)
+            work: Work | None = None
             while not self._ended.is_set():
                 begun = time.monotonic()
                 try:
+                    work = work if work is not None else make(active, standby)
                     work()
                 except TwinlogError as error:
                     self._driver.trouble(f"{name}: {error}")

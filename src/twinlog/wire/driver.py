@@ -104,8 +104,8 @@ class Sender:
             **(settings or {}),
         }
         self._where = ",".join(access.bootstrap)
-        self._fatal = ""  # why the driver has given up for good
-        self._producer: Any = confluent.Producer({**used, "error_cb": self._noted}, logger=_LOG)
+        self._fatal: KafkaError | None = None  # why the driver has given up for good
+        self._producer: Any = confluent.Producer(used, logger=_LOG)
 
     def check(self, topic: str, timeout_s: float) -> None:
         """Raise unless the site has this topic and lets this user see it."""
@@ -140,30 +140,33 @@ class Sender:
 
     def serve(self, timeout_s: float) -> None:
         """Wait for answers and tell them."""
-        self._producer.poll(timeout_s)
+        self._listen(lambda producer: producer.poll(timeout_s))
 
     def flush(self, timeout_s: float) -> int:
         """Send all that is queued without lingering; returns how many records are left unanswered."""
-        left: int = self._producer.flush(timeout_s) if self._producer is not None else 0
-        return left
+        return 0 if self._producer is None else self._listen(lambda producer: producer.flush(timeout_s))
 
     def close(self) -> None:
         """End it; what was not answered by now is told as failed. Nobody may be in `serve` any more."""
         self._producer.purge()
-        self._producer.flush(_PURGE_S)
+        self.flush(_PURGE_S)
         self._producer = None  # its threads end here
 
-    def _noted(self, error: Any) -> None:
-        # Without this `poll` raises; passing troubles are in the log, and each record gets its answer.
-        if error.fatal():
-            self._fatal = str(_explained(error, "the producer cannot go on", self._where))
+    def _listen(self, how: Callable[[Any], int]) -> int:
+        """Hear the driver once more when it says, once, that it has given up: records are answered after."""
+        try:
+            return how(self._producer)
+        except confluent.KafkaException as error:
+            self._fatal = _explained(error.args[0], "the producer cannot go on", self._where)
+            return how(self._producer)
 
     def _report(self, error: Any, message: Any) -> Report:
         if error is None:
             return Delivered(message.partition(), message.offset())
         said = _explained(error, f"writing to '{message.topic()}'", self._where)
-        reason = f"{said}: {self._fatal}" if self._fatal else str(said)
-        return Failed(reason, said.hint, is_certain(said.code))
+        if self._fatal is not None:
+            return Failed(f"{said}: {self._fatal.what}", self._fatal.hint, is_certain(said.code))
+        return Failed(str(said), said.hint, is_certain(said.code))
 
     def _open(self) -> Any:
         producer = self._producer
@@ -271,7 +274,7 @@ def _explained(error: Any, what: str, where: str) -> KafkaError:
     if code > codes.NONE:
         return codes.error_for(code, None, what, where)
     name = error.name().lstrip("_")
-    if error.fatal():
+    if error.fatal() or code == confluent.KafkaError._FATAL:
         hint = "this client cannot go on: open a new one"
     elif code in (confluent.KafkaError._UNKNOWN_TOPIC, confluent.KafkaError._UNKNOWN_PARTITION):
         hint = codes.hint_for(codes.UNKNOWN_TOPIC_OR_PARTITION)
