@@ -9,7 +9,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -76,9 +76,11 @@ def settings(bus: Bus, site: str, **more: Any) -> dict[str, Any]:
     return {**bus.home().user_access("app", site).librdkafka(), **more}
 
 
-def write(bus: Bus, topic: str, count: int, first_ms: int = FIRST_MS, **more: Any) -> None:
+def write(
+    bus: Bus, topic: str, count: int, more: Mapping[str, Any] | None = None, *, first_ms: int = FIRST_MS
+) -> None:
     """So many records with keys, headers and times."""
-    producer = Producer(settings(bus, "a", **more))
+    producer = Producer(settings(bus, "a", **(more or {})))
     for number in range(count):
         producer.produce(
             topic,
@@ -159,14 +161,14 @@ def assert_twins(bus: Bus, tools: Console, topic: str, *, isolation: str = "read
 
 
 def test_plain_and_keyed_records_stand_at_the_same_offsets(twin: Bus, tools: Console) -> None:
-    write(twin, "plain", 5000, **{"enable.idempotence": True})
+    write(twin, "plain", 5000, {"enable.idempotence": True})
     write(twin, "plain", 1000)
     assert len(assert_twins(twin, tools, "plain")) == 6000
 
 
 def test_every_codec_passes_untouched(twin: Bus, tools: Console) -> None:
     for codec in CODECS:
-        write(twin, "codecs", 500, **{"compression.type": codec, "linger.ms": 20})
+        write(twin, "codecs", 500, {"compression.type": codec, "linger.ms": 20})
     assert len(assert_twins(twin, tools, "codecs")) == 500 * len(CODECS)
 
 
@@ -192,7 +194,7 @@ def test_interleaved_transactions_committed_and_aborted_leave_the_same_log(twin:
 
 
 def test_times_of_the_log_are_kept(twin: Bus, tools: Console) -> None:
-    write(twin, "stamped", 300, **{"compression.type": "zstd", "enable.idempotence": True})
+    write(twin, "stamped", 300, {"compression.type": "zstd", "enable.idempotence": True})
     lines = assert_twins(twin, tools, "stamped")
     assert len(lines) == 300
     assert not any(b"1700000000" in line.split(b"\t")[0] for line in lines)

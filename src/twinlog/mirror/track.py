@@ -42,6 +42,7 @@ class Track:
     orderly: bool = False  # the last holder handed over in order: nothing to check
     raise_epoch: bool = True  # a holder before us may have left something on its way
     settle_first: bool = False  # something may still be on its way: wait until the log end stands still
+    unanswered: bool = False  # something was, and since then nothing has shown that it is over
     stood_at: tuple[int, float] | None = None  # the log end that was seen, and since when
     last: tuple[Chain, int] | None = None  # the link's chain as the last twin used it
     holes: set[Chain] = field(default_factory=set)
@@ -65,10 +66,10 @@ class Track:
 
     @property
     def is_clear(self) -> bool:
-        """True if nothing that was sent for it is still unanswered, or was answered unclearly."""
-        if self.twin is None:
-            return not self.settle_first
-        return self.twin.in_flight == 0 and not self.twin.fill_is_unclear
+        """True if nothing that was sent for it can still arrive; if not, take the holder's rights away."""
+        if self.unanswered:
+            return False
+        return self.twin is None or (self.twin.in_flight == 0 and not self.twin.fill_is_unclear)
 
     @property
     def is_orderly(self) -> bool:
@@ -86,7 +87,9 @@ class Track:
         self.counts.surprises += 1
         if self.twin is not None:
             # A chain that goes on takes nothing twice; a marker of the same epoch would be taken again.
-            self.settle_first |= self.twin.in_flight > 0 or self.twin.fill_is_unclear
+            unanswered = self.twin.in_flight > 0 or self.twin.fill_is_unclear
+            self.settle_first |= unanswered
+            self.unanswered |= unanswered
             self.raise_epoch |= self.twin.fill_is_unclear
             self.last = self.twin.link_stands_at
             self.position = self.twin.settled
@@ -101,4 +104,5 @@ class Track:
         """It was written to successfully: all is well."""
         self.trouble = ""
         self.stopped = False
+        self.unanswered = False  # whatever arrives now is behind the chain's last batch, and refused
         self.pause_s = FIRST_PAUSE_S

@@ -276,6 +276,11 @@ class SetRole(Step):
         return "role"
 
     @property
+    def destructive(self) -> bool:
+        """True if another bus relies on the record that would be replaced."""
+        return self.before is not None and self.before.bus != self.standing.bus
+
+    @property
     def what(self) -> str:
         before = f" (it says {self.before})" if self.before else ""
         return f"say that it is the {self.standing}{before}"

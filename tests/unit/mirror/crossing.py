@@ -228,15 +228,15 @@ class Crossing:
         self.track.surprise(why, 0.0)
 
     def _change_holder(self) -> None:
-        """Another holder: in order if all was answered, else the old one's rights are taken away."""
-        twin = self.track.twin
-        orderly = twin is not None and twin.in_flight == 0 and not self._draining
-        self._say(f"another holder, orderly: {orderly}")
-        if not orderly:
+        """Another holder; if something may still arrive, the old one's rights are taken away."""
+        before = self.track
+        is_orderly = before.is_orderly and not self._draining
+        self._say(f"another holder, orderly: {is_orderly}")
+        if not before.is_clear:
             self._broken.clear()
         self._connection = None
         self._draining = ""
-        self.track = Track("t", 0, compacted=True, orderly=orderly, raise_epoch=not orderly)
+        self.track = Track("t", 0, compacted=True, orderly=is_orderly, raise_epoch=not is_orderly)
 
     # The reader
 
@@ -286,7 +286,9 @@ class Crossing:
         if self._draining:
             if twin.in_flight == 0:
                 self._surprise(self._draining)
-        elif reaction is not Reaction.GO:
+        elif reaction is Reaction.GO:
+            self.track.moves()
+        else:
             self._react(reaction, sent)
 
     def _react(self, reaction: Reaction, sent: Sent) -> None:

@@ -61,14 +61,23 @@ def test_surprise_after_unclear_markers_settles_first_and_raises_the_epoch() -> 
     assert (track.settle_first, track.raise_epoch) == (True, True)
 
 
-def test_begun_again_it_is_as_new() -> None:
+def test_begun_again_it_waits_for_nothing() -> None:
     track, twin = begun(2, gap=True)
     twin.take(NOW_MS)
     track.surprise("the connection broke", 50.0)
     track.begin(Twin(Start(102, LINK, 0)))
     assert (track.settle_first, track.raise_epoch, track.orderly) == (False, False, False)
     assert track.position == 102
-    assert track.is_orderly
+
+
+def test_begun_again_after_something_went_unanswered_it_is_clear_when_it_moves() -> None:
+    track, twin = begun(2)
+    twin.take(NOW_MS)
+    track.surprise("the connection broke", 50.0)
+    track.begin(Twin(Start(100, LINK, 7)))
+    assert not track.is_clear and not track.is_orderly
+    track.moves()
+    assert track.is_clear and track.is_orderly
 
 
 def test_never_begun_it_is_clear_and_not_orderly() -> None:

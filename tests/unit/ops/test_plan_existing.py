@@ -85,3 +85,14 @@ def test_rights_of_the_mirror_are_its_own_business() -> None:
     ours = Bus.model_validate({"bus": "orders", "sites": {"a": {"brokers": 1}}})
     found = plan(ours, Role.STANDBY, World(site="a", brokers=1, rules=frozenset({mirror})), {})
     assert not [step for step in found if isinstance(step, steps.Revoke)]
+
+
+def test_role_record_of_another_bus_is_replaced_only_if_that_was_asked_for() -> None:
+    theirs = Standing("ledgers", "x", Role.ACTIVE, 3)
+    found = plan(BUS, Role.ACTIVE, replace(world(FINGERPRINTS, OURS), standing=theirs), FINGERPRINTS)
+    (step,) = [step for step in found if isinstance(step, steps.SetRole)]
+    assert step.destructive
+    ours = Standing("orders", "a", Role.STANDBY, 3)
+    found = plan(BUS, Role.ACTIVE, replace(world(FINGERPRINTS, OURS), standing=ours), FINGERPRINTS)
+    (step,) = [step for step in found if isinstance(step, steps.SetRole)]
+    assert not step.destructive
