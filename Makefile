@@ -43,7 +43,8 @@ lint: .venv/dev ## ruff, mypy, layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-drills: .venv/dev ## the slow tests and the scripted disasters
+drills: .venv/dev ## the slow tests, the scripted disasters, and many more examples for unit tests
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest tests/unit -m "not cluster" -n auto $(SELECT)
 	@$(BIN)/python -m pytest -m "drill or slow" $(SELECT)
 
 bench: bench-up bench-mirror bench-idle bench-commits bench-twin ## all measurements

@@ -13,8 +13,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine is no finding: examples have no deadline of their own.
-settings.register_profile("twinlog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("twinlog")
+# Each run draws other ones; `make drills` draws ten times as many.
+for profile, examples in (("twinlog", 50), ("thorough", 500)):
+    settings.register_profile(
+        profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "twinlog"))
 
 # A shell that runs us in the background lets us ignore Ctrl-C, and so would every program that a
 # test starts and interrupts.
