@@ -14,6 +14,7 @@ import json
 import os
 import threading
 import time
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Producer
@@ -86,10 +87,16 @@ def backlog(on: Ground, chosen: argparse.Namespace) -> dict[str, Any]:
         took_s = Writers(on, partitions[0], chosen.producers).write(chosen.commits)
         say(f"wrote {chosen.commits} transactions, {chosen.commits / took_s:.0f} commits per second")
         ours = Ours(on)
-        ours.start(["backlog"])
         try:
             total = chosen.commits * (RECORDS + 1)
-            copied = watch_copying(on, partitions, total, Cpu(ours.processes), START_TIMEOUT_S + took_s * 10)
+            copied = watch_copying(
+                on,
+                partitions,
+                total,
+                partial(ours.start, ["backlog"]),
+                Cpu(ours.processes),
+                START_TIMEOUT_S + took_s * 10,
+            )
         finally:
             ours.stop()
     rate = copied.records_per_s / (RECORDS + 1)
@@ -104,6 +111,7 @@ def live(on: Ground, chosen: argparse.Namespace, rates: list[int]) -> list[dict[
         ours, writers = Ours(on), Writers(on, partitions[0], chosen.producers)
         ours.start(["live"])
         try:
+            _follow(on, partitions, writers, 1, 1)  # until the mirror has begun
             for rate in rates:
                 found.append(_follow(on, partitions, writers, rate, chosen.seconds))
         finally:

@@ -22,6 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from twinlog.sites import processes
 from twinlog.sites.home import Home
 from twinlog.sites.state import DIRECTORY
 from twinlog.spec.load import load
@@ -82,6 +85,11 @@ class Ground:
     def cluster(self, site: str) -> Cluster:
         """A site, as its administrator."""
         return Cluster(self.home.admin_access(site))
+
+    def node_processes(self) -> list[psutil.Process]:
+        """The processes of both sites."""
+        layouts = (self.home.layout(site) for site in (ACTIVE, STANDBY))
+        return list(processes.find(node for layout in layouts for node in layout.local_nodes).values())
 
     def run(self, *args: str) -> str:
         """Run the program to its end; what it says when it fails is the error."""

@@ -63,6 +63,7 @@ def producer(ground: Ground, **more: Any) -> Producer:
     settings = {
         **ground.home.admin_access(ACTIVE).librdkafka(),
         "linger.ms": 5,
+        "message.max.bytes": 2 << 20,
         "queue.buffering.max.messages": 200_000,
         "queue.buffering.max.kbytes": 128 << 10,
         **more,
@@ -129,9 +130,9 @@ class Stream(threading.Thread):
         return sum(self.counts.values())
 
 
-def numbered(number: int) -> bytes:
-    """A value of 1 KB that begins with its number."""
-    return NUMBER.pack(number) + bytes(VALUE_BYTES - NUMBER.size)
+def numbered(number: int, value_bytes: int = VALUE_BYTES) -> bytes:
+    """A value that begins with its number."""
+    return NUMBER.pack(number) + bytes(value_bytes - NUMBER.size)
 
 
 def number_in(value: bytes) -> int:

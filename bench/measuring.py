@@ -71,6 +71,7 @@ class Copied:
     seconds: float
     records: int
     cpu_s: float
+    brokers_cpu_s: float  # of both sites: when it is near what the machine has, brokers are the limit
 
     @property
     def records_per_s(self) -> float:
@@ -92,12 +93,19 @@ class Copied:
 
 
 def watch_copying(
-    ground: Ground, partitions: list[TopicPartition], total: int, cpu: Cpu, timeout_s: float
+    ground: Ground,
+    partitions: list[TopicPartition],
+    total: int,
+    start: Callable[[], None],
+    cpu: Cpu,
+    timeout_s: float,
 ) -> Copied:
-    """Watch the standby from the start of a mirror until it has all records."""
+    """Start a mirror and watch the standby until it has all records."""
+    brokers = Cpu(ground.node_processes)
     began = time.monotonic()
+    start()
     first_after_s = -1.0
-    warm: tuple[float, int, float] | None = None
+    warm: tuple[float, int, float, float] | None = None
     pause = threading.Event()
     with ground.cluster(STANDBY) as standby:
         while True:
@@ -105,9 +113,15 @@ def watch_copying(
             if count and first_after_s < 0:
                 first_after_s = now - began
             if warm is None and count >= total * WARM_SHARE:
-                warm = now, count, used
+                warm = now, count, used, brokers.seconds()
             if count >= total and warm is not None:
-                return Copied(first_after_s, now - warm[0], count - warm[1], used - warm[2])
+                return Copied(
+                    first_after_s,
+                    now - warm[0],
+                    count - warm[1],
+                    used - warm[2],
+                    brokers.seconds() - warm[3],
+                )
             if now - began > timeout_s:
                 raise TimeoutError(f"{count} of {total} records are at the standby after {timeout_s:g} s")
             pause.wait(SAMPLE_S)

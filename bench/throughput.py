@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bench import load
@@ -45,9 +46,11 @@ def measure(ground: Ground, both: Sequence[Peer], size: Size, codec: str) -> dic
             with ground.topics(declared) as partitions:
                 more = {"compression.type": codec, "batch.size": size.batch_bytes}
                 total = load.backlog(ground, topic, values, size.total_bytes, **more)
-                peer.start([topic], codec)
+                start = partial(peer.start, [topic], codec)
                 try:
-                    copied = watch_copying(ground, partitions, total, Cpu(peer.processes), size.timeout_s)
+                    copied = watch_copying(
+                        ground, partitions, total, start, Cpu(peer.processes), size.timeout_s
+                    )
                 finally:
                     peer.stop()
             mb_per_s = copied.records_per_s * size.total_bytes / total / 1e6
@@ -55,7 +58,8 @@ def measure(ground: Ground, both: Sequence[Peer], size: Size, codec: str) -> dic
             say(
                 f"{codec} {number} of {size.rounds}, {peer.name}: {mb_per_s:.1f} MB/s,"
                 f" {copied.records_per_s:,.0f} records/s, {cpu_per_gb:.1f} CPU-s per GB,"
-                f" first record after {copied.first_after_s:.1f} s"
+                f" first record after {copied.first_after_s:.1f} s,"
+                f" brokers used {copied.brokers_cpu_s / copied.seconds:.2f} cores"
             )
             figures = {"mb_per_s": mb_per_s, "cpu_s_per_gb": cpu_per_gb}
             runs[peer.name].append(copied.as_json() | figures)

@@ -234,6 +234,21 @@ def test_the_record_that_is_wrong_is_named(cluster: Cluster, topic: str, leader:
     assert said[-1]
 
 
+def fill(leader: Connection, *fills: Fill) -> dict[tuple[str, int], markers.Filled]:
+    """Send a fill and wait for what became of it."""
+    return markers.receive_fill(leader, markers.send_fill(leader, fills, soon()), soon())
+
+
+def test_a_fill_goes_behind_what_is_in_flight(topic: str, leader: Connection) -> None:
+    appender = Appender(leader)
+    appender.send([(topic, 0, a_batch(0, b"one"))], soon())
+    filling = markers.send_fill(leader, [Fill(topic, 1, 2, LINK_ID, 0)], soon())
+    appender.send([(topic, 0, a_batch(1, b"two"))], soon())
+    assert appender.receive(soon())[0].base_offset == 0
+    assert markers.receive_fill(leader, filling, soon()) == {(topic, 1): markers.Filled(codes.NONE, 2)}
+    assert appender.receive(soon())[0].base_offset == 1
+
+
 def test_markers_take_exactly_their_number_of_offsets_and_nobody_sees_them(
     raw_site: Site, cluster: Cluster, topic: str, leader: Connection
 ) -> None:
@@ -241,7 +256,9 @@ def test_markers_take_exactly_their_number_of_offsets_and_nobody_sees_them(
     assert append(appender, topic, a_batch(0, b"before")) == ("NONE", 0)
     assert append(appender, topic, a_batch(0, b"before"), partition=1) == ("NONE", 0)
     fills = [Fill(topic, 0, 7, LINK_ID, 0), Fill(topic, 1, 2, LINK_ID, 0), Fill(topic, 2, 1, LINK_ID, 3)]
-    assert markers.abort_markers(leader, fills, soon()) == {(topic, index): 0 for index in range(3)}
+    assert {place: one.code for place, one in fill(leader, *fills).items()} == dict.fromkeys(
+        [(topic, index) for index in range(3)], codes.NONE
+    )
     places = [(topic, index) for index in range(3)]
     assert offsets.log_ends(cluster, places) == {places[0]: 8, places[1]: 3, places[2]: 1}
     assert append(appender, topic, a_batch(1, b"after")) == ("NONE", 8)
@@ -259,28 +276,28 @@ def test_markers_take_exactly_their_number_of_offsets_and_nobody_sees_them(
 def test_a_fill_tells_where_the_log_ends_behind_it(topic: str, leader: Connection) -> None:
     append(Appender(leader), topic, a_batch(0, b"value", epoch=5))
     fills = [Fill(topic, 0, 3, LINK_ID, 4), Fill(topic, 1, 1000, LINK_ID, 0), Fill(topic, 9, 1, LINK_ID, 0)]
-    told = markers.fill(leader, fills, soon())
+    told = fill(leader, *fills)
     assert {index: (codes.name_of(one.code), one.log_end) for (_, index), one in told.items()} == {
         0: (OLD_EPOCH, 1),
         1: ("NONE", 1000),
         9: ("UNKNOWN_TOPIC_OR_PARTITION", -1),
     }
     for log_end in range(1001, 1004):
-        told = markers.fill(leader, [Fill(topic, 1, 1, LINK_ID, 0)], soon())
+        told = fill(leader, Fill(topic, 1, 1, LINK_ID, 0))
         assert told == {(topic, 1): markers.Filled(codes.NONE, log_end)}
 
 
 def test_markers_of_an_old_epoch_are_refused(cluster: Cluster, topic: str, leader: Connection) -> None:
     place = (topic, 0)
     assert append(Appender(leader), topic, a_batch(0, b"value", epoch=5)) == ("NONE", 0)
-    told = markers.abort_markers(leader, [Fill(topic, 0, 3, LINK_ID, 4)], soon())
-    assert {codes.name_of(code) for code in told.values()} == {OLD_EPOCH}
+    told = fill(leader, Fill(topic, 0, 3, LINK_ID, 4))
+    assert {codes.name_of(one.code) for one in told.values()} == {OLD_EPOCH}
     assert offsets.log_ends(cluster, [place]) == {place: 1}
 
 
 def test_two_fills_of_one_partition_in_one_request_are_refused(leader: Connection, topic: str) -> None:
     with pytest.raises(ValueError, match="two fills"):
-        markers.abort_markers(leader, [Fill(topic, 0, 1, 1, 0), Fill(topic, 0, 1, 2, 0)], soon())
+        fill(leader, Fill(topic, 0, 1, 1, 0), Fill(topic, 0, 1, 2, 0))
 
 
 def test_a_partition_tells_where_its_producers_stand(
@@ -289,7 +306,7 @@ def test_a_partition_tells_where_its_producers_stand(
     appender = Appender(leader)
     append(appender, topic, a_batch(5, b"one", b"two", epoch=3))
     append(appender, topic, a_batch(0, b"one", producer_id=LINK_ID + 1), partition=1)
-    markers.abort_markers(leader, [Fill(topic, 2, 1, LINK_ID, 8)], soon())
+    fill(leader, Fill(topic, 2, 1, LINK_ID, 8))
     found = producers.describe(cluster, [(topic, index) for index in range(3)])
     (first,) = found[(topic, 0)].items()
     assert first == (LINK_ID, ProducerState(3, 6, first[1].last_timestamp_ms, -1, -1))

@@ -24,7 +24,8 @@ from twinlog.mirror.writer import Drop, Writer
 from twinlog.wire.access import Access
 from twinlog.wire.cluster import Cluster, Patience
 
-LOOK_AGAIN_S = 0.02
+LOOK_AGAIN_S = 0.02  # while a partition waits for its begin
+IDLE_S = 0.1
 JOIN_TIMEOUT_S = 20.0
 PATIENCE = Patience(connect_s=3.0, request_s=5.0, total_s=5.0)
 
@@ -70,7 +71,7 @@ class Holder:
         ):
             starter = Starter(active, standby, self._terms.link_id)
             try:
-                while not self._ended.wait(LOOK_AGAIN_S):
+                while not self._ended.wait(LOOK_AGAIN_S if self._has_work else IDLE_S):
                     self._begin(starter)
                     self._align()
                     tick()
@@ -79,6 +80,10 @@ class Holder:
         return not self.deposed and all(track.is_clear for track in self.tracks.values())
 
     # The steward
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._aligning) or any(track.twin is None for track in self.tracks.values())
 
     def _begin(self, starter: Starter) -> None:
         now = time.monotonic()

@@ -35,7 +35,7 @@ SHARED_BYTES = 128 << 20  # what is shared out among them
 MOST_BYTES = 256 << 20  # a fetch can bring more than asked for; from here on nothing is fetched
 SMALL_SHARE = 4  # less than this part of an answer must not keep all of it in memory
 LOOK_AGAIN_S = 0.2
-FULL_S = 0.005  # a writer sends what is enough for a partition in some hundredths of a second
+FULL_S = 0.02  # half of what is enough for a partition lasts its writer longer
 
 Offered = Callable[[Track, Twin], None]
 Surprised = Callable[[Track, Twin, str, bool], None]  # the last: somebody has to change something first

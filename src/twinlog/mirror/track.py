@@ -51,6 +51,7 @@ class Track:
     trouble: str = ""  # why it does not move, in words; empty while it does
     stopped: bool = False  # somebody has to change something first
     position: int = -1  # what the standby has, as far as answered
+    age_ms: int | None = None  # of the last record when the standby had it
     active_end: int = -1  # where the active's readers are
     reader_id: int = -1
     writer_id: int = -1

@@ -1,9 +1,9 @@
 """Writes partitions to one broker of the standby, and hears what became of it.
 
 A thread of a holder, one for each broker that leads twins. A request carries one batch for each
-partition that may send one; several requests are in flight. The broker takes the requests of a
-connection one after the other, so gaps are filled when nothing is in flight: markers for all
-partitions that wait for them, then the log ends, which must be where the gaps end.
+partition that may send one; several requests are in flight, and the broker takes them one after the
+other. Gaps go in requests of their own, for partitions that have nothing else in flight: markers,
+then the question for the log ends, which must be where the gaps end.
 A twin is given up only when all that was sent for it was answered, or the connection broke: whoever
 reads the standby's log end then knows whether something may still be on its way.
 """
@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
@@ -48,6 +49,31 @@ class Drop(NamedTuple):
     stop: bool  # somebody has to change something first
 
 
+@dataclass
+class Appending:
+    """Batches in flight, one for each partition."""
+
+    batches: list[tuple[Track, Twin, Copy]]
+
+    @property
+    def works(self) -> list[Work]:
+        """Whose they are."""
+        return [(track, twin) for track, twin, _ in self.batches]
+
+
+@dataclass
+class Filling:
+    """Gaps whose markers are in flight; nothing else of these partitions is."""
+
+    gaps: list[tuple[Track, Twin, Fill]]
+    sent: markers.Filling | None = None
+
+    @property
+    def works(self) -> list[Work]:
+        """Whose they are."""
+        return [(track, twin) for track, twin, _ in self.gaps]
+
+
 class Writer(threading.Thread):
     """One broker of the standby."""
 
@@ -71,10 +97,8 @@ class Writer(threading.Thread):
         self._inbox: queue.SimpleQueue[Work | Drop | None] = queue.SimpleQueue()
         # By the twin's identity, in the order of arrival:
         self._ready: dict[int, Work] = {}
-        self._gaps: dict[int, Work] = {}  # nothing can be sent for them but markers
         self._dropped: dict[int, Drop] = {}  # something of theirs is still in flight
-        self._in_flight: deque[list[tuple[Track, Twin, Copy]]] = deque()
-        self._filling: list[tuple[Track, Twin, Fill]] = []
+        self._in_flight: deque[Appending | Filling] = deque()
         self._ended = False
 
     def wake(self, track: Track, twin: Twin) -> None:
@@ -111,15 +135,12 @@ class Writer(threading.Thread):
 
     def _round(self, appender: Appender) -> None:
         may_write = not self._ended and self._may_write()
-        has_work = may_write and (self._ready or self._gaps)
-        self._take_inbox(wait=not self._in_flight and not has_work)
-        if may_write and not self._gaps:
-            while appender.in_flight < MOST_IN_FLIGHT and self._send(appender):
+        self._take_inbox(wait=not self._in_flight and not (may_write and self._ready))
+        if may_write:
+            while len(self._in_flight) < MOST_IN_FLIGHT and self._send(appender):
                 pass
         if self._in_flight:
             self._receive(appender)
-        elif self._gaps and may_write:
-            self._fill(appender.connection)
 
     def _take_inbox(self, *, wait: bool) -> None:
         while True:
@@ -134,37 +155,61 @@ class Writer(threading.Thread):
                 self._ready[id(came[1])] = came
 
     def _send(self, appender: Appender) -> bool:
-        """Send one request with all that may go now; False if nothing may."""
+        """Send all that may go now, a step for each partition; False if nothing may."""
         now_ms = time.time_ns() // 1_000_000
         batches: list[tuple[Track, Twin, Copy]] = []
+        gaps: list[tuple[Track, Twin, Fill]] = []
         size = 0
         for number, (track, twin) in list(self._ready.items()):
             if size >= MOST_REQUEST_BYTES:
                 break
             del self._ready[number]
-            if twin.next_is_fill:
-                if twin.in_flight == 0:
-                    self._gaps[number] = (track, twin)
-                continue  # else the answer to what is in flight brings it back
-            step = twin.take(now_ms)
+            step = twin.take(now_ms)  # if nothing may go now, an answer will bring it back
             if isinstance(step, Copy):
                 batches.append((track, twin, step))
                 size += len(step.view)
                 if twin.has_steps:
                     self._ready[number] = (track, twin)  # behind the others
-        if not batches:
-            return False
-        self._in_flight.append(batches)
+            elif step is not None:
+                gaps.append((track, twin, step))
+        if batches:
+            self._append(appender, batches)
+        if gaps:
+            self._fill(appender.connection, gaps)
+        return bool(batches or gaps)
+
+    def _append(self, appender: Appender, batches: list[tuple[Track, Twin, Copy]]) -> None:
+        self._in_flight.append(Appending(batches))
         appender.send(
             [(track.topic, track.partition, copy.view) for track, _, copy in batches],
             Deadline(ANSWER_TIMEOUT_S),
         )
-        return True
+
+    def _fill(self, connection: Connection, gaps: list[tuple[Track, Twin, Fill]]) -> None:
+        filling = Filling(gaps)
+        self._in_flight.append(filling)
+        filling.sent = markers.send_fill(
+            connection,
+            [
+                markers.Fill(track.topic, track.partition, fill.length, *twin.link)
+                for track, twin, fill in gaps
+            ],
+            Deadline(ANSWER_TIMEOUT_S),
+        )
 
     def _receive(self, appender: Appender) -> None:
-        answers = {(one.topic, one.partition): one for one in appender.receive(Deadline(ANSWER_TIMEOUT_S))}
-        for track, twin, copy in self._in_flight.popleft():
-            self._answered(track, twin, copy, answers[track.key])
+        oldest, deadline = self._in_flight[0], Deadline(ANSWER_TIMEOUT_S)
+        if isinstance(oldest, Appending):
+            answers = {(one.topic, one.partition): one for one in appender.receive(deadline)}
+            self._in_flight.popleft()
+            for track, twin, copy in oldest.batches:
+                self._answered(track, twin, copy, answers[track.key])
+        else:
+            assert oldest.sent is not None, "what could not be sent has broken the connection"
+            found = markers.receive_fill(appender.connection, oldest.sent, deadline)
+            self._in_flight.popleft()
+            for track, twin, fill in oldest.gaps:
+                self._filled(track, twin, fill, found[track.key])
 
     def _answered(self, track: Track, twin: Twin, copy: Copy, answer: Appended) -> None:
         reaction, sent = twin.answered(answer.code, answer.base_offset)
@@ -176,6 +221,7 @@ class Writer(threading.Thread):
             counts.batches += 1
             counts.records += copy.length
             counts.bytes += len(copy.view)
+            track.age_ms = time.time_ns() // 1_000_000 - copy.timestamp_ms
             self._went(track, twin)
         else:
             said = codes.name_of(answer.code) if answer.code else f"it stands at offset {answer.base_offset}"
@@ -183,35 +229,19 @@ class Writer(threading.Thread):
                 said += f": {answer.message}"
             self._react(track, twin, sent, reaction, f"offset {sent.first} at the standby: {said}")
 
-    def _fill(self, connection: Connection) -> None:
-        now_ms, gaps = time.time_ns() // 1_000_000, self._gaps
-        self._gaps = {}
-        for track, twin in gaps.values():
-            step = twin.take(now_ms)
-            if isinstance(step, Fill):
-                self._filling.append((track, twin, step))
-        if not self._filling:
-            return
-        found = markers.fill(
-            connection,
-            [
-                markers.Fill(track.topic, track.partition, fill.length, *twin.link)
-                for track, twin, fill in self._filling
-            ],
-            Deadline(ANSWER_TIMEOUT_S),
-        )
-        for track, twin, fill in self._filling:
-            code, log_end = found[track.key]
-            reaction, sent = twin.filled(code, log_end)
-            if reaction is Reaction.GO:
-                track.counts.fills += 1
-                track.counts.filled += fill.length
-                self._went(track, twin)
-            else:
-                said = codes.name_of(code)
-                why = f"a gap of {fill.length} at offset {fill.first}: {said}, log end {log_end}"
-                self._react(track, twin, sent, reaction, why)
-        self._filling = []
+    def _filled(self, track: Track, twin: Twin, fill: Fill, answer: markers.Filled) -> None:
+        reaction, sent = twin.filled(*answer)
+        dropped = self._dropped.pop(id(twin), None)
+        if dropped is not None:
+            self._drop(dropped)
+        elif reaction is Reaction.GO:
+            track.counts.fills += 1
+            track.counts.filled += fill.length
+            self._went(track, twin)
+        else:
+            said = f"{codes.name_of(answer.code)}, log end {answer.log_end}"
+            why = f"a gap of {fill.length} at offset {fill.first}: {said}"
+            self._react(track, twin, sent, reaction, why)
 
     def _went(self, track: Track, twin: Twin) -> None:
         track.position = twin.settled
@@ -235,7 +265,6 @@ class Writer(threading.Thread):
         drop.twin.close()
         number = id(drop.twin)
         self._ready.pop(number, None)
-        self._gaps.pop(number, None)
         if drop.twin.in_flight:
             self._dropped.setdefault(number, drop)
         else:
@@ -246,7 +275,7 @@ class Writer(threading.Thread):
         self._take_inbox(wait=False)
         for drop in self._dropped.values():
             self._surprised(*drop)
-        sent = [work for request in self._in_flight for work in request] + self._filling
-        works = {id(twin): (track, twin) for track, twin, _ in sent} | self._ready | self._gaps
+        works = {id(twin): (track, twin) for sent in self._in_flight for track, twin in sent.works}
+        works |= self._ready
         for track, twin in works.values():
             self._surprised(track, twin, f"writing to the standby: {why}", False)

@@ -116,7 +116,7 @@ class HeartBeat:
             told = (track.position, track.active_end, track.trouble, track.stopped, len(track.holes))
             if self._told.get(track.key) != told:
                 self._told[track.key] = told
-                news.append([*track.key, *told, track.counts.bytes])
+                news.append([*track.key, *told, track.counts.bytes, track.age_ms])
             for name, count in vars(track.counts).items():
                 setattr(total, name, getattr(total, name) + count)
         return {"partitions": news, "counts": vars(total)}

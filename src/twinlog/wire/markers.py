@@ -18,7 +18,7 @@ from twinlog.wire.fill_bytes import Fill
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.versions import Range
 
-__all__ = ["Fill", "Filled", "abort_markers", "fill"]
+__all__ = ["Fill", "Filled", "Filling", "receive_fill", "send_fill"]
 
 _MARKERS, _ENDS = Range(1, 2), Range(6, 9)
 _NOT_ANSWERED = -1  # UNKNOWN_SERVER_ERROR: of a partition that the answer leaves out nobody knows
@@ -32,30 +32,37 @@ class Filled(NamedTuple):
     log_end: int
 
 
-def abort_markers(
-    connection: Connection, fills: Sequence[Fill], deadline: Deadline
-) -> dict[TopicPartition, int]:
-    """Write markers through the leader of the partitions; gives a code for each partition."""
-    told = connection.receive(_send_markers(connection, fills, deadline), deadline)
-    return {(one.topic, one.partition): told.get((one.topic, one.partition), _NOT_ANSWERED) for one in fills}
+class Filling(NamedTuple):
+    """A fill that was sent and whose answer has not been read yet."""
+
+    places: tuple[TopicPartition, ...]
+    markers: Pending[dict[TopicPartition, int]]
+    ends: Pending[dict[TopicPartition, tuple[int, int]]]
 
 
-def fill(connection: Connection, fills: Sequence[Fill], deadline: Deadline) -> dict[TopicPartition, Filled]:
-    """Write markers through the leader of the partitions, and read the log ends behind them.
+def send_fill(connection: Connection, fills: Sequence[Fill], deadline: Deadline) -> Filling:
+    """Write markers through the leader of the partitions, and ask for the log ends behind them.
 
     In one go: a broker begins with a request when it has answered the one before it on a connection.
     """
-    sent = _send_markers(connection, fills, deadline)
-    places = [(one.topic, one.partition) for one in fills]
+    marked = _send_markers(connection, fills, deadline)
+    places = tuple((one.topic, one.partition) for one in fills)
     version = connection.agree(fill_bytes.ENDS_NAME, fill_bytes.ENDS_API_KEY, _ENDS)
     body = [fill_bytes.encode_ends(places)]
     question = RawRequest(
         fill_bytes.ENDS_NAME, fill_bytes.ENDS_API_KEY, version, body, fill_bytes.decode_ends
     )
-    asked = connection.send_raw(question, deadline)
-    told, found = connection.receive(sent, deadline), connection.receive(asked, deadline)
+    return Filling(places, marked, connection.send_raw(question, deadline))
+
+
+def receive_fill(
+    connection: Connection, filling: Filling, deadline: Deadline
+) -> dict[TopicPartition, Filled]:
+    """Wait for the answers to a fill; what was sent before it on the connection must have been read."""
+    told = connection.receive(filling.markers, deadline)
+    found = connection.receive(filling.ends, deadline)
     filled: dict[TopicPartition, Filled] = {}
-    for place in places:
+    for place in filling.places:
         code, log_end = found.get(place, (_NOT_ANSWERED, _NO_OFFSET))
         marked = told.get(place, _NOT_ANSWERED)
         filled[place] = Filled(marked if marked != codes.NONE else code, log_end)
