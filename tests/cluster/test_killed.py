@@ -156,7 +156,9 @@ def check_declared_state(view: View) -> None:
 
 def is_leftover(path: Path) -> bool:
     """True for what a command needs only while it runs."""
-    return path.name.endswith((".formatting", ".tmp")) or path.name == "formatting"
+    # Half-written files of ours begin with a dot; Kafka has its own for an instant, without one.
+    half_written = path.name.startswith(".") and path.name.endswith(".tmp")
+    return half_written or path.name.endswith(".formatting") or path.name == "formatting"
 
 
 def check_nothing_is_left(view: View) -> None:
