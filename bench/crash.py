@@ -55,8 +55,8 @@ def _one(ground: Ground, peer: Peer, seconds: int) -> dict[str, Any]:
     name = f"crash-{peer.name}"
     with ground.topics({name: {"partitions": PARTITIONS, "mirror": peer.mirrors}}) as partitions:
         peer.start([name])
+        stream = load.Stream(ground, partitions, PER_SECOND, load.numbered)
         try:
-            stream = load.Stream(ground, partitions, PER_SECOND, load.numbered)
             stream.start()
             with ground.cluster(STANDBY) as standby:
                 arrived = partial(records_at, standby, partitions)
@@ -74,6 +74,7 @@ def _one(ground: Ground, peer: Peer, seconds: int) -> dict[str, Any]:
                 wait_until_quiet(standby, partitions)
                 there = numbers_at(standby, partitions)
         finally:
+            stream.halt()
             peer.stop()
         with ground.cluster(ACTIVE) as active:
             here = numbers_at(active, partitions)

@@ -68,6 +68,7 @@ def _one(ground: Ground, peer: Peer, rate: Rate, seconds: int) -> dict[str, Any]
             total = stream.end()
             wait_for("the last records", lambda: arrivals.count >= total, TAIL_TIMEOUT_S)
         finally:
+            stream.halt()
             arrivals.end()
             peer.stop()
     found = Latency.of(arrivals.between(first, last))

@@ -122,9 +122,13 @@ class Stream(threading.Thread):
             sent = due
             self._writer.poll(0)
 
+    def halt(self) -> None:
+        """Write no more, whatever becomes of what was written; harmless if it has ended."""
+        self._over.set()
+
     def end(self) -> int:
         """Write no more; gives how many records there are, all of them acknowledged."""
-        self._over.set()
+        self.halt()
         self.join()
         _flush(self._writer)
         return sum(self.counts.values())
