@@ -26,7 +26,6 @@ class Counts:
     bytes: int = 0
     fills: int = 0
     filled: int = 0
-    recoded: int = 0
     surprises: int = 0
     refused: int = 0  # by the guard: a sequence or an epoch
 

@@ -23,7 +23,6 @@ COUNTERS = {
     "bytes": "Bytes of batches appended at the standby.",
     "fills": "Gaps filled.",
     "filled": "Offsets filled.",
-    "recoded": "Batches encoded anew because they could not be copied as they were.",
     "surprises": "Times that a partition was begun again.",
     "refused": "Batches that the standby's guard refused under their producer's name.",
 }

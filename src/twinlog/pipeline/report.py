@@ -25,7 +25,7 @@ from twinlog.wire.cluster import Cluster, Patience
 
 PATIENCE = Patience(connect_s=2.0, request_s=5.0, total_s=5.0)
 OPEN_TOO_LONG_S = 5.0
-COUNTS = ("batches", "records", "bytes", "fills", "filled", "recoded", "surprises", "refused")
+COUNTS = ("batches", "records", "bytes", "fills", "filled", "surprises", "refused")
 
 
 class Lag:
