@@ -21,8 +21,8 @@ from bench import sockets
 from bench.ground import ACTIVE, STANDBY, Ground, ground, interruptible, say, wait_for
 from bench.measuring import Cpu, memory_bytes
 from bench.peers import Ours
-from twinlog.pipeline import link
-from twinlog.pipeline.board import read_board
+from twinlog.mirror import link
+from twinlog.mirror.board import read_board
 from twinlog.sites.layout import Listener
 
 TOPIC_PARTITIONS = 10  # so many topics as a tenth of the partitions

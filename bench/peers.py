@@ -19,7 +19,7 @@ import psutil
 from bench.ground import ACTIVE, STANDBY, Ground
 from twinlog.durable import write_secret, write_text
 from twinlog.machine import cache_directory
-from twinlog.pipeline import link
+from twinlog.mirror import link
 from twinlog.progress import Silent
 from twinlog.sites.certificates import Kind, Realm
 from twinlog.sites.jars import ensure_jars, parse_lock

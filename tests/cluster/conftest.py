@@ -3,6 +3,10 @@
 Tests share it, so each uses topics and groups of its own, or those of the file under names that
 nobody else counts on. A test that stops brokers or changes certificates brings up a bus of its own
 with `make_bus`; it is gone when the file's tests are done. Spark and the console tools are shared too.
+`make test-cluster` runs several buses side by side: much of a test is waiting for a JVM to start.
+
+A broker that is started again is let in when the session of its last run has ended: nine seconds
+unless `broker.session.timeout.ms` says otherwise. Files of tests that restart brokers have it at five.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
     from tests.cluster.programs import Console, Printer
 
+HERE = Path(__file__).parent
 UP_TIMEOUT_S = 300  # two sites come up in twenty seconds; the rest is downloads and a busy machine
 
 SHARED_FILE = """\
@@ -127,9 +132,22 @@ class Site:
 MakeBus = Callable[..., Bus]
 
 
+SHARED = "shared"
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the shared bus come last: its eight nodes would idle beside all the others."""
-    items.sort(key=uses_shared_bus)
+    """Tests of one bus run in one process; the longest row of them, on the shared bus, begins at once."""
+    items.sort(key=lambda item: group_of(item) != SHARED)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+
+
+def group_of(item: pytest.Item) -> str:
+    """The bus that a test runs on: the shared one, that of its directory, or that of its file."""
+    if uses_shared_bus(item):
+        return SHARED
+    return item.path.stem if item.path.parent == HERE else item.path.parent.name
 
 
 def uses_shared_bus(item: pytest.Item) -> bool:
@@ -137,6 +155,15 @@ def uses_shared_bus(item: pytest.Item) -> bool:
     return (
         isinstance(item, pytest.Function) and "bus" in item.fixturenames and not hasattr(item.module, "bus")
     )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """The shared bus goes with the last of its tests: its eight nodes would idle beside all that follow."""
+    if isinstance(item, pytest.Function) and uses_shared_bus(item) and nextitem is not None:
+        shared: Bus | None = item.funcargs.get("bus")
+        if shared is not None and not uses_shared_bus(nextitem):
+            shared.done("destroy", "--yes")
 
 
 @contextmanager

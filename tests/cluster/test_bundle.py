@@ -35,6 +35,8 @@ bus: spread
 kafka:
   group.initial.rebalance.delay.ms: 0
   offsets.topic.num.partitions: 3
+  broker.session.timeout.ms: 5s
+  broker.heartbeat.interval.ms: 500ms
 sites:
   a:
     remote: true

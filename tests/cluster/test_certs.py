@@ -36,6 +36,7 @@ pytestmark = pytest.mark.cluster
 
 FILE = """\
 bus: certs
+kafka: {broker.session.timeout.ms: 5s, broker.heartbeat.interval.ms: 500ms}
 sites:
   a: {brokers: 2, memory: 256MB}
 topics:

@@ -31,8 +31,8 @@ from twinlog import (
     UnknownAtTwin,
 )
 from twinlog.errors import UsageError
-from twinlog.pipeline.board import read_board
-from twinlog.pipeline.link import background
+from twinlog.mirror.board import read_board
+from twinlog.mirror.link import background
 from twinlog.sites import processes
 from twinlog.spec.model import Role
 from twinlog.wire import roles

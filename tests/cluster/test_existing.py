@@ -36,6 +36,7 @@ READY_TIMEOUT_S = 120
 PASSWORD = "Kept.by-its=owner 1"
 OWNER = """\
 bus: owner
+kafka: {broker.session.timeout.ms: 5s, broker.heartbeat.interval.ms: 500ms}
 sites: {a: {brokers: 1}}
 topics: {theirs: {}}
 users:

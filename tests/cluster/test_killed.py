@@ -1,7 +1,9 @@
 """Commands that are killed or interrupted at any moment, and run again.
 
 Moments are found by watching what the command does on disk and which processes it has started, so
-that a slow machine only makes a test longer. The last ones are drawn by chance, with the seed shown.
+that a slow machine only makes a test longer. Every moment comes in each run, one after the other on
+the same bus; each of them on a bus that was left in order, and moments drawn by chance with the seed
+shown, are for the long run.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ pytestmark = pytest.mark.cluster
 
 FILE = """\
 bus: killed
+kafka: {broker.session.timeout.ms: 5s, broker.heartbeat.interval.ms: 500ms}
 sites:
   a: {brokers: [{data: disks, kafka: {num.io.threads: 8}}], memory: 256MB, controller_memory: 128MB}
 """
@@ -75,9 +78,20 @@ class View:
         """True if a file of that pattern is in the program's directory."""
         return any(True for _ in self.home.glob(pattern))
 
+    @property
+    def name(self) -> str:
+        """What the names of declared topics and users begin with."""
+        found = re.search(r"^  (\w+)-first:", self.bus.file.read_text(), re.MULTILINE)
+        assert found is not None
+        return found[1]
+
     def has_topic(self, name: str) -> bool:
         """True if a broker has begun to keep a topic."""
-        return any(True for _ in self.disk.glob(f"{name}-0"))
+        return (self.disk / f"{name}-0").exists()
+
+    def has_declared(self, which: str) -> bool:
+        """True if a broker has begun to keep one of the declared topics."""
+        return self.has_topic(f"{self.name}-{which}")
 
     def jvms(self) -> list[psutil.Process]:
         """Every JVM that was started for this bus, whatever the program itself thinks of it."""
@@ -99,9 +113,10 @@ class View:
         return ""
 
     def applied(self) -> int:
-        """How many passwords are remembered as given to the site."""
+        """How many passwords of declared users are remembered as given to the site."""
         text = self.state()
-        return len(json.loads(text)["applied"].get("a", {})) if text else 0
+        given = json.loads(text)["applied"].get("a", {}) if text else {}
+        return sum(user.startswith(f"{self.name}-") for user in given)
 
     def lock(self) -> str:
         """Which command holds the bus, or held it last."""
@@ -180,7 +195,7 @@ UP: dict[str, Moment] = {
     "the first process is started": lambda view: view.has("sites/a/controller-*/log/console.log"),
     "all processes are started": lambda view: len(view.jvms()) == 2,
     "the canary is written": lambda view: view.has_topic("__twinlog_canary"),
-    "a topic is made": lambda view: view.has_topic("up-one"),
+    "a topic is made": lambda view: view.has_declared("one"),
     "a password is given": lambda view: view.applied() > 0,
 }
 UP_IN_EVERY_RUN = ("the storage tool runs", "the first process is started", "a topic is made")
@@ -194,9 +209,9 @@ UP_PHASES_IN_EVERY_RUN = ("starting", "applying")
 # Moments of `apply`, each with what has to be applied.
 APPLY: dict[str, Moment] = {
     "the bus is locked": lambda view: "apply" in view.lock(),
-    "a password is invented": lambda view: view.has("secrets/*-first"),
-    "the first topic is made": lambda view: any(True for _ in view.disk.glob("apply*-one-0")),
-    "the last topic is made": lambda view: any(True for _ in view.disk.glob("apply*-three-0")),
+    "a password is invented": lambda view: view.has(f"secrets/{view.name}-first"),
+    "the first topic is made": lambda view: view.has_declared("one"),
+    "the last topic is made": lambda view: view.has_declared("three"),
     "a password is given": lambda view: view.applied() > 0,
     "all passwords are given": lambda view: view.applied() > 1,
 }
@@ -268,6 +283,18 @@ def test_up_that_was_killed_is_finished_by_the_next_up(fresh: View, moment: Mome
     check_declared_state(fresh)
 
 
+def test_up_that_was_killed_at_every_moment_in_turn_is_finished_by_the_last_up(fresh: View) -> None:
+    left: set[int] = set()
+    for name, moment in UP.items():
+        assert run_until(fresh, moment, signal.SIGKILL, "up") == -signal.SIGKILL, name
+        now = {process.pid for process in fresh.jvms()}
+        assert left <= now, name
+        left = now
+    fresh.bus.done("up")
+    assert left <= {process.pid for process in fresh.jvms()}
+    check_declared_state(fresh)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_up_that_was_killed_at_any_time_is_finished_by_the_next_up(fresh: View, seed: int) -> None:
@@ -281,22 +308,35 @@ def test_up_that_was_killed_at_any_time_is_finished_by_the_next_up(fresh: View, 
 def test_interrupted_up_leaves_no_process_that_it_started_in_vain(fresh: View, moment: Moment) -> None:
     assert run_until(fresh, moment, signal.SIGINT, "up") == INTERRUPTED
     # Once the sites are ready they stay: what was interrupted then is the applying.
-    assert len(fresh.jvms()) in ((2,) if fresh.has_topic("up-one") else (0,))
+    assert len(fresh.jvms()) in ((2,) if fresh.has_declared("one") else (0,))
     fresh.bus.done("up")
     check_declared_state(fresh)
 
 
-@pytest.mark.parametrize("moment", sampled(APPLY, APPLY_IN_EVERY_RUN))
-def test_apply_that_was_killed_is_finished_by_the_next_apply(running: View, moment: Moment) -> None:
+def declare_more(running: View) -> None:
+    """Declare topics and users that the site does not have yet."""
     declare(running, threads_of(running))
     running.bus.done("apply", "--yes", "--prune")  # away with what the test before declared
-    name = f"apply{time.monotonic_ns()}"
-    declare(running, threads_of(running), CONTENT.format(name=name))
+    declare(running, threads_of(running), CONTENT.format(name=f"apply{time.monotonic_ns()}"))
     (running.home / "lock").unlink()
+
+
+@pytest.mark.parametrize("moment", sampled(APPLY, APPLY_IN_EVERY_RUN))
+def test_apply_that_was_killed_is_finished_by_the_next_apply(running: View, moment: Moment) -> None:
+    declare_more(running)
     assert run_until(running, moment, signal.SIGKILL, "apply") == -signal.SIGKILL
     running.bus.done("apply", "--yes")
     check_declared_state(running)
-    assert running.has_topic(f"{name}-three")
+    assert running.has_declared("three")
+
+
+def test_apply_that_was_killed_at_every_moment_in_turn_is_finished_by_the_last_apply(running: View) -> None:
+    declare_more(running)
+    for name, moment in APPLY.items():
+        assert run_until(running, moment, signal.SIGKILL, "apply") == -signal.SIGKILL, name
+    running.bus.done("apply", "--yes")
+    check_declared_state(running)
+    assert running.has_declared("three")
 
 
 @pytest.mark.parametrize("moment", sampled(ROLL, ROLL_IN_EVERY_RUN))
@@ -305,10 +345,24 @@ def test_apply_that_was_killed_in_a_rolling_restart_is_finished_by_the_next_appl
 ) -> None:
     declare(running, threads_of(running) + 1)
     assert run_until(running, moment, signal.SIGKILL, "apply", "--yes") == -signal.SIGKILL
-    running.bus.done("apply", "--yes")
-    check_declared_state(running)
-    assert threads_of(running) == threads_declared(running)
-    assert not (running.broker / "held").exists()
+    check_rolled(running)
+
+
+def test_apply_that_was_killed_at_every_moment_of_a_rolling_restart_is_finished_by_the_last_apply(
+    running: View,
+) -> None:
+    declare(running, threads_of(running) + 1)
+    for name, moment in ROLL.items():
+        assert run_until(running, moment, signal.SIGKILL, "apply", "--yes") == -signal.SIGKILL, name
+    check_rolled(running)
+
+
+def check_rolled(view: View) -> None:
+    """The next apply ends the rolling restart."""
+    view.bus.done("apply", "--yes")
+    check_declared_state(view)
+    assert threads_of(view) == threads_declared(view)
+    assert not (view.broker / "held").exists()
 
 
 @pytest.mark.slow

@@ -19,8 +19,7 @@ from confluent_kafka import Producer
 
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.programs import Console, console, read_until
-from twinlog.mirror import stretch
-from twinlog.pipeline import link
+from twinlog.mirror import link, stretch
 from twinlog.wire import offsets, topics
 from twinlog.wire.cluster import Cluster
 

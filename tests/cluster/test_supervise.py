@@ -24,6 +24,7 @@ pytestmark = pytest.mark.cluster
 
 FILE = """\
 bus: supervised
+kafka: {broker.session.timeout.ms: 5s, broker.heartbeat.interval.ms: 500ms}
 sites:
   a: {brokers: 4, memory: 256MB, controller_memory: 128MB}
 """

@@ -213,7 +213,7 @@ def test_the_quorum_has_a_leader_among_its_voters_and_its_features_are_told(clus
 def test_a_canary_is_written_at_the_end_of_its_partition(cluster: Cluster, topic: str) -> None:
     place = (topic, 1)
     for offset in range(3):
-        assert canary.write(cluster, topic, 1, b"canary") == canary.Done(offset)
+        assert canary.write(cluster, topic, 1, b"canary") == canary.Done(1, offset)
     assert offsets.end_offsets(cluster, [place, (topic, 0)]) == {place: 3, (topic, 0): 0}
     assert offsets.start_offsets(cluster, [place]) == {place: 0}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from twinlog.cli import frame
 from twinlog.cli.buses import home_of
-from twinlog.errors import Problem
+from twinlog.errors import Problem, UsageError
 
 if TYPE_CHECKING:
     from twinlog.sites.home import Home
@@ -26,12 +27,14 @@ STANDBY_HINT = "read there in groups named standby.…; to write: twinlog client
 @frame.command(
     example="""
     twinlog client shop > shop.properties
+    twinlog client shop --gate --format librdkafka
     twinlog client shop --format kcat --directory clients
     twinlog client shop --site b --format java --store pkcs12
     """
 )
 @click.argument("user")
 @click.option("--site", metavar="NAME", help="The site to reach; by default the active one.")
+@click.option("--gate", is_flag=True, help="Reach the bus by the gate's address: whichever site is active.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="java", show_default=True)
 @click.option(
     "--store",
@@ -46,7 +49,13 @@ STANDBY_HINT = "read there in groups named standby.…; to write: twinlog client
     help="Write the files there instead of printing the main one.",
 )
 def command(
-    ctx: frame.Context, user: str, site: str | None, form: str, store: str, directory: Path | None
+    ctx: frame.Context,
+    user: str,
+    site: str | None,
+    gate: bool,
+    form: str,
+    store: str,
+    directory: Path | None,
 ) -> None:
     """Print a client file with which USER reaches a site.
 
@@ -57,9 +66,12 @@ def command(
     from twinlog.wire.clientfiles.write import Format, render
 
     home = home_of(ctx)
+    if gate and site is not None:
+        raise UsageError("--gate reaches whichever site is active", hint=f"{ctx.command_path} {user} --gate")
     name = chosen_site(home, site)
-    target = (directory or home.directory / "clients" / name / user).absolute()
-    files = render(client_of(home, user, name, store, target), Format(form))
+    target = (directory or home.directory / "clients" / ("gate" if gate else name) / user).absolute()
+    client = client_of(home, user, name, store, target)
+    files = render(by_gate(home, client) if gate else client, Format(form))
     _remark(ctx, home, user, name)
     if directory is not None:
         _written(ctx, files, target)
@@ -88,6 +100,17 @@ def client_of(home: Home, user: str, site: str, store: str, directory: Path) -> 
 
     tuning = Tuning(message_max_bytes=largest_message_bytes(home.bus, site))
     return Client(user, home.user_access(user, site), tuning, StoreType(store), directory)
+
+
+def by_gate(home: Home, client: Client) -> Client:
+    """The same client, which knows the gate's address and no broker's."""
+    from twinlog.sites.layout import Listener
+    from twinlog.spec.model import Auth
+    from twinlog.traffic.entrance import addresses
+
+    has_certificate = home.declared_user(client.name).auth is Auth.MTLS
+    place = addresses(home)[Listener.CLIENT_TLS if has_certificate else Listener.CLIENT]
+    return replace(client, access=replace(client.access, bootstrap=(str(place),)))
 
 
 def _remark(ctx: frame.Context, home: Home, user: str, site: str) -> None:

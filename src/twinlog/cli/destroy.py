@@ -21,8 +21,9 @@ def command(ctx: frame.Context, site: str | None) -> None:
     With --site only that site's records go; keys and passwords stay with the bus. The file itself
     is never touched.
     """
-    from twinlog.pipeline import link
+    from twinlog.mirror import link
     from twinlog.sites import removal, supervisor
+    from twinlog.traffic import staff
 
     home = home_of(ctx)
     if site is not None:
@@ -40,6 +41,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
         )
         with home.state_file.locked("destroy"):
             if site is None:
+                staff.dismiss(home)
                 link.background(home).dismiss()
                 supervisor.background(home).dismiss()
             deleted = removal.destroy(home, names, ctx.progress, whole=site is None)

@@ -24,8 +24,9 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
 
     Brokers end before controllers, so that each can hand over what it leads.
     """
-    from twinlog.pipeline import link
+    from twinlog.mirror import link
     from twinlog.sites import local, supervisor
+    from twinlog.traffic import staff
 
     home = home_of(ctx)
     if site is not None:
@@ -35,6 +36,7 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
     names = [name for name in home.chosen(site) if state is not None and name in state.sites]
     with home.state_file.locked("down"):
         if site is None:
+            staff.dismiss(home)
             link.background(home).dismiss()
             supervisor.background(home).dismiss()
         ended = local.down(home, names, ctx.progress, timeout_s=timeout)

@@ -27,7 +27,7 @@ def up(ctx: frame.Context, foreground: bool) -> None:
     It is a Spark application; where it runs is said by `pipeline: {master: …}` in the file. A mirror
     that runs already stays. One that runs elsewhere for the same bus loses its right to write.
     """
-    from twinlog.pipeline import link
+    from twinlog.mirror import link
 
     home = home_of(ctx, warn=True)
     home.state()
@@ -63,7 +63,7 @@ def _run_here(home: Home) -> None:
 @frame.command(parent=command, name="down", example="twinlog link down")
 def down(ctx: frame.Context) -> None:
     """Stop the mirror: what was sent is waited for, what is left stays to be copied."""
-    from twinlog.pipeline import link
+    from twinlog.mirror import link
 
     home = home_of(ctx)
     name = "stopping the mirror"
@@ -76,7 +76,7 @@ def down(ctx: frame.Context) -> None:
 @frame.command(parent=command, name="pause", example="twinlog link pause")
 def pause(ctx: frame.Context) -> None:
     """Copy nothing until `twinlog link resume`; this outlasts a restart of the mirror."""
-    from twinlog.pipeline import link
+    from twinlog.mirror import link
 
     home = home_of(ctx)
     flag = link.pause_flag(home)
@@ -88,7 +88,7 @@ def pause(ctx: frame.Context) -> None:
 @frame.command(parent=command, name="resume", example="twinlog link resume")
 def resume(ctx: frame.Context) -> None:
     """Go on copying after a pause."""
-    from twinlog.pipeline import link
+    from twinlog.mirror import link
 
     home = home_of(ctx)
     link.pause_flag(home).unlink(missing_ok=True)
@@ -111,10 +111,10 @@ def status(ctx: frame.Context, live: bool, partitions: bool) -> None:
     Lag is the difference of the two sites' ends, asked now; it needs nothing from the mirror.
     Exit code 3 says that the mirror does not run, or that a topic does not move.
     """
-    from twinlog.pipeline import report
+    from twinlog.mirror.watch import Watch
 
     home = home_of(ctx)
-    with report.Watch(home) as watch:
+    with Watch(home) as watch:
         if live:
             _show_live(watch, partitions)
             return

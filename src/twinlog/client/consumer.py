@@ -182,12 +182,8 @@ def _bound(standby: Access | None, topics: Sequence[str], ways: Ways) -> tuple[S
     """The standby, and what it is before anything is read."""
     if not topics:
         raise UsageError("there is no topic to read", hint="which topics should it read?")
-    if standby is None:
-        raise UsageError("read='twin' needs a standby, and there is none", hint="read='all'")
-    for topic in topics:
-        if not ways.is_mirrored(topic):
-            raise UsageError(f"topic '{topic}' is not mirrored: no standby has it", hint="read='all'")
-    site = Standby(standby)
+    accesses = [ways.need_twin(topic, standby, "read=twin", "read='all'") for topic in topics]
+    site = Standby(accesses[0])
     try:
         standings = [site.admit(topic) for topic in topics]
     except BaseException:

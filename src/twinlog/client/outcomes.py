@@ -1,46 +1,15 @@
-"""How a write ended. Pure: what a Producer's futures hold.
+"""How a write to both sites ended. Pure: what a Producer's futures hold.
 
-A write ends in exactly one of these. Nothing that may be in a log is called NotDone, and nothing is
-called Done that was not seen to be: what is left between the two is Unknown.
+The outcomes of any write (`wire.outcomes`), and one more that only acks=twin knows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from twinlog.wire.outcomes import Done, NotDone, Position, Unknown
 
-class Position(NamedTuple):
-    """A place in a topic."""
-
-    partition: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class Done:
-    """Every in-sync replica of the active has the record at this offset; with `twin`, of the standby too."""
-
-    partition: int
-    offset: int
-    twin: bool = False
-
-
-@dataclass(frozen=True)
-class NotDone:
-    """The record is certainly in no log: sending it again cannot make it two."""
-
-    reason: str
-    hint: str = ""
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """The record may be in the active's log or not, and so at the standby; where, if that was heard."""
-
-    reason: str
-    hint: str = ""
-    position: Position | None = None
+__all__ = ["Done", "NotDone", "Outcome", "Position", "Unknown", "UnknownAtTwin"]
 
 
 @dataclass(frozen=True)

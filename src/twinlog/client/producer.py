@@ -155,14 +155,8 @@ class Producer:
                 raise
 
     def _admit(self, topic: str) -> tuple[Standing, Mapping[TopicPartition, int]]:
-        if self._standby is None:
-            raise UsageError(
-                "acks=twin needs a standby, and there is none", hint="acks='all', or degrade=True"
-            )
-        if not self._ways.is_mirrored(topic):
-            raise UsageError(f"topic '{topic}' is not mirrored: no standby has it", hint="acks='all'")
-        standing = self._standby.admit(topic)
-        return standing, self._standby.ends
+        standby = self._ways.need_twin(topic, self._standby, "acks=twin", "acks='all', or degrade=True")
+        return standby.admit(topic), standby.ends
 
     def _look_for(self, topic: str) -> None:
         """Ask the active for a topic once, because what is refused now was certainly not sent."""

@@ -10,7 +10,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
+from twinlog.errors import UsageError
 from twinlog.mirror.following import Wanted
 from twinlog.sites.home import Home
 from twinlog.spec.effective import largest_message_bytes
@@ -19,6 +21,8 @@ from twinlog.spec.model import Role
 from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Tuning
 from twinlog.wire.driver import Settings
+
+AnyStandby = TypeVar("AnyStandby")
 
 
 def _any_topic(_: str) -> bool:
@@ -32,6 +36,14 @@ class Ways:
     tuning: Tuning = field(default_factory=Tuning)
     settings: Settings = field(default_factory=dict)
     is_mirrored: Callable[[str], bool] = _any_topic
+
+    def need_twin(self, topic: str, standby: AnyStandby | None, wish: str, instead: str) -> AnyStandby:
+        """The standby that a wish like acks=twin needs for a topic; raises if no standby has it."""
+        if standby is None:
+            raise UsageError(f"{wish} needs a standby, and there is none", hint=instead)
+        if not self.is_mirrored(topic):
+            raise UsageError(f"topic '{topic}' is not mirrored: no standby has it", hint=instead)
+        return standby
 
 
 @dataclass(frozen=True)

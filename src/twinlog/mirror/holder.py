@@ -12,22 +12,26 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from twinlog.errors import TwinlogError
 from twinlog.mirror import alignment
+from twinlog.mirror.hand import Hand
 from twinlog.mirror.pace import Pace
 from twinlog.mirror.reader import Reader
-from twinlog.mirror.start import Begun, Starter
+from twinlog.mirror.start import Begun, Site, Starter
 from twinlog.mirror.track import Track
 from twinlog.mirror.twin import Twin
 from twinlog.mirror.writer import Drop, Writer
 from twinlog.wire.access import Access
-from twinlog.wire.cluster import Cluster, Patience
+from twinlog.wire.cluster import BrokerAddress, Cluster, Patience
 
 LOOK_AGAIN_S = 0.02  # while a partition waits for its begin
 IDLE_S = 0.1
 JOIN_TIMEOUT_S = 20.0
 PATIENCE = Patience(connect_s=3.0, request_s=5.0, total_s=5.0)
+
+AnyHand = TypeVar("AnyHand", bound=Hand[Any])
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,14 @@ class Holder:
                 track.surprise(str(error), time.monotonic())
 
     def _give(self, starter: Starter, track: Track, begun: Begun) -> None:
-        hands = self._reader(starter, track), self._writer(starter, track)
+        reading, writing = starter.active.leader(track), starter.standby.leader(track)
+        reader = _at_work(self._readers, reading, lambda: self._reader(starter.active, reading))
+        writer = _at_work(self._writers, writing, lambda: self._writer(starter.standby, writing))
+        track.reader_id, track.writer_id = reading.id, writing.id
         twin = Twin(begun.start, frozenset(track.holes))
         track.begin(twin)
         track.active_end = begun.ends.active_end
-        self._hands[twin] = hands
+        self._hands[twin] = reader, writer
         if track.position < begun.ends.active_start:
             self._aligning[twin] = (track, begun.ends.active_start)
         else:
@@ -124,44 +131,26 @@ class Holder:
                 del self._aligning[twin]
                 self._read(track, twin)
 
-    def _reader(self, starter: Starter, track: Track) -> Reader:
-        broker = starter.active_leader(track)
-        track.reader_id = broker.id
-        reader = self._readers.get(broker.id)
-        if reader is None or reader.has_ended or reader.broker != broker:
-            if reader is not None:
-                reader.end()
-            reader = Reader(
-                broker,
-                self._terms.active,
-                starter.active_ids,
-                self._pace,
-                keep_identity=self._terms.keep_identity,
-                offered=self._offered,
-                surprised=self._unread,
-            )
-            self._readers[broker.id] = reader
-            reader.start()
-        return reader
+    def _reader(self, site: Site, broker: BrokerAddress) -> Reader:
+        return Reader(
+            broker,
+            self._terms.active,
+            site.ids,
+            self._pace,
+            keep_identity=self._terms.keep_identity,
+            offered=self._offered,
+            surprised=self._unread,
+        )
 
-    def _writer(self, starter: Starter, track: Track) -> Writer:
-        broker = starter.standby_leader(track)
-        track.writer_id = broker.id
-        writer = self._writers.get(broker.id)
-        if writer is None or writer.has_ended or writer.broker != broker:
-            if writer is not None:
-                writer.end()
-            writer = Writer(
-                broker,
-                self._terms.standby,
-                starter.standby_ids,
-                may_write=self._may_write,
-                surprised=self._surprised,
-                deposed=self._depose,
-            )
-            self._writers[broker.id] = writer
-            writer.start()
-        return writer
+    def _writer(self, site: Site, broker: BrokerAddress) -> Writer:
+        return Writer(
+            broker,
+            self._terms.standby,
+            site.ids,
+            may_write=self._may_write,
+            surprised=self._surprised,
+            deposed=self._depose,
+        )
 
     def _stop(self) -> None:
         threads: list[Reader | Writer] = [*self._readers.values(), *self._writers.values()]
@@ -203,3 +192,14 @@ class Holder:
     def _depose(self, why: str) -> None:
         self.deposed = why
         self._ended.set()
+
+
+def _at_work(hands: dict[int, AnyHand], broker: BrokerAddress, make: Callable[[], AnyHand]) -> AnyHand:
+    """The hand that works with a broker, a new one if there is none that still does."""
+    hand = hands.get(broker.id)
+    if hand is None or hand.has_ended or hand.broker != broker:
+        if hand is not None:
+            hand.end()
+        hand = hands[broker.id] = make()
+        hand.start()
+    return hand

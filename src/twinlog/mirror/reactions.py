@@ -63,8 +63,9 @@ def to_append(code: int, base_offset: int, expected: int, *, kept: bool) -> Reac
     return Reaction.HOLE if kept else Reaction.RENEW
 
 
-def to_fill(code: int, log_end: int, expected: int) -> Reaction:
-    """What the answer to markers and the log end read behind them mean."""
+def to_fill(code: int, log_end: int | None, expected: int) -> Reaction:
+    """What the answer to markers means, and the log end behind them if there was more than one."""
     if codes.name_of(code) in _DEPOSED:
         return Reaction.DEPOSED
-    return Reaction.GO if code == codes.NONE and log_end == expected else Reaction.REDERIVE
+    is_there = log_end is None or log_end == expected
+    return Reaction.GO if code == codes.NONE and is_there else Reaction.REDERIVE

@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from twinlog.errors import SiteError
+from twinlog.sites.certificates import Kind
+from twinlog.sites.pki import Pki
 from twinlog.wire import acls
 from twinlog.wire.acls import Acl, Operation, Resource
 from twinlog.wire.cluster import Cluster
@@ -64,6 +66,12 @@ def at_standby(claim: Claim, topics: Iterable[str]) -> frozenset[Acl]:
 
 def take_over(active: Cluster, standby: Cluster, generation: int) -> None:
     """Claim the link for a generation and take every earlier one's rights away, everywhere."""
+    claim(standby, generation)
+    acls.remove(active, _rules(active, lambda claim: claim.generation != generation))
+
+
+def claim(standby: Cluster, generation: int) -> None:
+    """Claim the link at the standby: nobody of an earlier generation can write there any more."""
     own = Claim(generation)
     mark = Acl(Resource.CLUSTER, acls.CLUSTER_NAME, own.principal, Operation.DESCRIBE)
     acls.add(standby, [mark])
@@ -75,7 +83,6 @@ def take_over(active: Cluster, standby: Cluster, generation: int) -> None:
         raise Deposed("another mirror has claimed the link", where=standby.where, hint="twinlog link status")
     acls.remove(standby, others)
     acls.wait_until_everywhere(standby, absent=others)
-    acls.remove(active, _rules(active, lambda claim: claim.generation != generation))
 
 
 def grant(active: Cluster, standby: Cluster, claim: Claim, topics: Collection[str]) -> None:
@@ -102,6 +109,14 @@ def leave(active: Cluster, standby: Cluster, generation: int) -> None:
 def still_ours(standby: Cluster, generation: int) -> bool:
     """False when a later generation has claimed the link."""
     return not _rules(standby, lambda claim: claim.generation > generation)
+
+
+def forget_keys(pki: Pki, is_over: Callable[[Claim], bool]) -> None:
+    """Delete the keys and certificates of holders that have no rights any more."""
+    for name in pki.names(Kind.LINK):
+        claim = claim_of(f"User:twinlog:{name}")
+        if claim is not None and is_over(claim):
+            pki.remove(Kind.LINK, name)
 
 
 def _rules(cluster: Cluster, wanted: Callable[[Claim], bool]) -> frozenset[Acl]:

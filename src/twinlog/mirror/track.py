@@ -106,3 +106,6 @@ class Track:
         self.stopped = False
         self.unanswered = False  # whatever arrives now is behind the chain's last batch, and refused
         self.pause_s = FIRST_PAUSE_S
+
+
+Work = tuple[Track, Twin]  # a partition, and the twin that is worked for

@@ -154,8 +154,11 @@ class Twin:
                 self._settled_sequence = after
         return reaction, sent
 
-    def filled(self, code: int, log_end: int) -> tuple[Reaction, Sent]:
-        """What the answer to the markers, and the log end behind them, mean; anything but GO closes it."""
+    def filled(self, code: int, log_end: int | None) -> tuple[Reaction, Sent]:
+        """What the answer to the markers, and the log end behind them, mean; anything but GO closes it.
+
+        The log end may be None for a single marker: its code tells whether it is there.
+        """
         sent = self._in_flight.popleft()
         reaction = to_fill(code, log_end, sent.first + sent.length)
         self._unclear_fill = not self._settle(reaction, sent)

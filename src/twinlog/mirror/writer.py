@@ -2,16 +2,14 @@
 
 A thread of a holder, one for each broker that leads twins. A request carries one batch for each
 partition that may send one; several requests are in flight, and the broker takes them one after the
-other. Gaps go in requests of their own, for partitions that have nothing else in flight: markers,
-then the question for the log ends, which must be where the gaps end.
+other. Gaps go in requests of their own, for partitions that have nothing else in flight: markers, then,
+for gaps of more than one, the question for the log ends, which must be where the gaps end.
 A twin is given up only when all that was sent for it was answered, or the connection broke: whoever
 reads the standby's log end then knows whether something may still be on its way.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -19,10 +17,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from twinlog.errors import TwinlogError
+from twinlog.mirror.hand import Hand
+from twinlog.mirror.outgoing import Outgoing
 from twinlog.mirror.reactions import Reaction
 from twinlog.mirror.steps import Copy, Fill
-from twinlog.mirror.track import Track
+from twinlog.mirror.track import Track, Work
 from twinlog.mirror.twin import Sent, Twin
 from twinlog.wire import codes, markers
 from twinlog.wire.access import Access
@@ -31,12 +30,9 @@ from twinlog.wire.cluster import BrokerAddress
 from twinlog.wire.connection import Connection
 from twinlog.wire.deadlines import Deadline
 
-CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 12.0  # longer than a broker's session: its partitions have moved by then
-MOST_REQUEST_BYTES = 8 << 20
 LOOK_AGAIN_S = 0.2
 
-Work = tuple[Track, Twin]
 Surprised = Callable[[Track, Twin, str, bool], None]
 
 
@@ -74,7 +70,7 @@ class Filling:
         return [(track, twin) for track, twin, _ in self.gaps]
 
 
-class Writer(threading.Thread):
+class Writer(Hand[Work | Drop]):
     """One broker of the standby."""
 
     def __init__(
@@ -87,19 +83,14 @@ class Writer(threading.Thread):
         surprised: Surprised,
         deposed: Callable[[str], None],
     ) -> None:
-        super().__init__(name=f"writer-{broker.id}", daemon=True)
-        self.broker = broker
-        self._access = access
+        super().__init__("writer", broker, access)
         self._ids = ids
         self._may_write = may_write
         self._surprised = surprised
         self._deposed = deposed
-        self._inbox: queue.SimpleQueue[Work | Drop | None] = queue.SimpleQueue()
-        # By the twin's identity, in the order of arrival:
-        self._ready: dict[int, Work] = {}
-        self._dropped: dict[int, Drop] = {}  # something of theirs is still in flight
+        self._outgoing = Outgoing()
+        self._dropped: dict[int, Drop] = {}  # by the twin's identity: something of theirs is in flight
         self._in_flight: deque[Appending | Filling] = deque()
-        self._ended = False
 
     def wake(self, track: Track, twin: Twin) -> None:
         """Something was offered to this twin."""
@@ -109,74 +100,45 @@ class Writer(threading.Thread):
         """Send nothing more for a twin, and say so when all of it was answered."""
         self._inbox.put(drop)
 
-    def end(self) -> None:
-        """End the thread when everything in flight was answered; what waits stays unsent."""
-        self._ended = True
-        self._inbox.put(None)
+    def _work(self, connection: Connection) -> None:
+        appender = Appender(connection, ids=self._ids)
+        while self._in_flight or not self._ended:
+            self._round(appender)
 
-    @property
-    def has_ended(self) -> bool:
-        """True when it takes no more work."""
-        return self._ended
-
-    def run(self) -> None:
-        """Write until the end, or until the connection breaks."""
-        try:
-            with Connection(self.broker.address, self._access, timeout_s=CONNECT_TIMEOUT_S) as connection:
-                appender = Appender(connection, ids=self._ids)
-                while self._in_flight or not self._ended:
-                    self._round(appender)
-            self._break("this connection has ended")
-        except TwinlogError as error:
-            self._break(str(error))
-        except Exception as error:  # whatever it is, the steward must hear that nobody writes any more
-            self._break(f"{type(error).__name__}: {error}")
-            raise
+    def _give_up(self, why: str) -> None:
+        self._take_messages()
+        for drop in self._dropped.values():
+            self._surprised(*drop)
+        works = {id(twin): (track, twin) for sent in self._in_flight for track, twin in sent.works}
+        works |= {id(twin): (track, twin) for track, twin in self._outgoing.works}
+        for track, twin in works.values():
+            self._surprised(track, twin, f"writing to the standby: {why}", False)
 
     def _round(self, appender: Appender) -> None:
         may_write = not self._ended and self._may_write()
-        self._take_inbox(wait=not self._in_flight and not (may_write and self._ready))
+        has_work = self._in_flight or (may_write and self._outgoing)
+        self._take_messages(wait_s=0.0 if has_work else LOOK_AGAIN_S)
         if may_write:
             while len(self._in_flight) < MOST_IN_FLIGHT and self._send(appender):
                 pass
         if self._in_flight:
             self._receive(appender)
 
-    def _take_inbox(self, *, wait: bool) -> None:
-        while True:
-            try:
-                came = self._inbox.get(block=wait, timeout=LOOK_AGAIN_S if wait else None)
-            except queue.Empty:
-                return
-            wait = False
-            if isinstance(came, Drop):
-                self._drop(came)
-            elif came is not None:
-                self._ready[id(came[1])] = came
+    def _take_messages(self, wait_s: float = 0.0) -> None:
+        for message in self._messages(wait_s):
+            if isinstance(message, Drop):
+                self._drop(message)
+            else:
+                self._outgoing.add(*message)
 
     def _send(self, appender: Appender) -> bool:
-        """Send all that may go now, a step for each partition; False if nothing may."""
-        now_ms = time.time_ns() // 1_000_000
-        batches: list[tuple[Track, Twin, Copy]] = []
-        gaps: list[tuple[Track, Twin, Fill]] = []
-        size = 0
-        for number, (track, twin) in list(self._ready.items()):
-            if size >= MOST_REQUEST_BYTES:
-                break
-            del self._ready[number]
-            step = twin.take(now_ms)  # if nothing may go now, an answer will bring it back
-            if isinstance(step, Copy):
-                batches.append((track, twin, step))
-                size += len(step.view)
-                if twin.has_steps:
-                    self._ready[number] = (track, twin)  # behind the others
-            elif step is not None:
-                gaps.append((track, twin, step))
-        if batches:
-            self._append(appender, batches)
-        if gaps:
-            self._fill(appender.connection, gaps)
-        return bool(batches or gaps)
+        """Send all that may go now; False if nothing may."""
+        load = self._outgoing.take(time.time_ns() // 1_000_000)
+        if load.batches:
+            self._append(appender, load.batches)
+        if load.gaps:
+            self._fill(appender.connection, load.gaps)
+        return bool(load)
 
     def _append(self, appender: Appender, batches: list[tuple[Track, Twin, Copy]]) -> None:
         self._in_flight.append(Appending(batches))
@@ -239,7 +201,9 @@ class Writer(threading.Thread):
             track.counts.filled += fill.length
             self._went(track, twin)
         else:
-            said = f"{codes.name_of(answer.code)}, log end {answer.log_end}"
+            said = codes.name_of(answer.code)
+            if answer.log_end is not None:
+                said += f", log end {answer.log_end}"
             why = f"a gap of {fill.length} at offset {fill.first}: {said}"
             self._react(track, twin, sent, reaction, why)
 
@@ -247,7 +211,7 @@ class Writer(threading.Thread):
         track.position = twin.settled
         track.moves()
         if twin.has_steps:
-            self._ready[id(twin)] = (track, twin)
+            self._outgoing.add(track, twin)
 
     def _react(self, track: Track, twin: Twin, sent: Sent, reaction: Reaction, why: str) -> None:
         if reaction is Reaction.DEPOSED:
@@ -263,19 +227,8 @@ class Writer(threading.Thread):
 
     def _drop(self, drop: Drop) -> None:
         drop.twin.close()
-        number = id(drop.twin)
-        self._ready.pop(number, None)
+        self._outgoing.remove(drop.twin)
         if drop.twin.in_flight:
-            self._dropped.setdefault(number, drop)
+            self._dropped.setdefault(id(drop.twin), drop)
         else:
             self._surprised(*drop)
-
-    def _break(self, why: str) -> None:
-        self._ended = True
-        self._take_inbox(wait=False)
-        for drop in self._dropped.values():
-            self._surprised(*drop)
-        works = {id(twin): (track, twin) for sent in self._in_flight for track, twin in sent.works}
-        works |= self._ready
-        for track, twin in works.values():
-            self._surprised(track, twin, f"writing to the standby: {why}", False)

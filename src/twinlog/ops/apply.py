@@ -59,7 +59,7 @@ def apply_all(
 def settle(
     home: Home, names: Sequence[str], progress: Progress, *, yes: bool, prune: bool = False
 ) -> list[steps.Step]:
-    """Topics, users, rights and quotas of running sites; what is destructive is left unless `yes`."""
+    """Topics, users, rights, quotas and the role of running sites; what is destructive only with `yes`."""
     taken: list[steps.Step] = []
     for name in names:
         contents = _contents(home, name, prune)

@@ -17,6 +17,7 @@ from twinlog.spec.effective import topic_settings
 from twinlog.spec.model import Auth, Bus, Role, Topic
 from twinlog.spec.roles import settings_in
 from twinlog.wire.access import Mechanism
+from twinlog.wire.acls import Acl
 from twinlog.wire.quotas import Limit
 from twinlog.wire.roles import Standing
 from twinlog.wire.topics import NewTopic
@@ -24,6 +25,9 @@ from twinlog.wire.topics import NewTopic
 MECHANISMS = {Auth.SCRAM: Mechanism.SCRAM_SHA_512, Auth.SCRAM_256: Mechanism.SCRAM_SHA_256}
 SHRINKING = ("retention.ms", "retention.bytes")
 KEEP_ALL = -1
+_OTHER = {Role.ACTIVE: Role.STANDBY, Role.STANDBY: Role.ACTIVE}
+EVERYBODY = "User:*"
+SALVAGE_SUFFIX = ".salvage"  # topics with what only a lost site had
 OWN_PRINCIPALS = "User:twinlog:"  # the mirror gives and takes the rights of its own
 
 
@@ -118,7 +122,10 @@ def _topics(bus: Bus, role: Role, world: World, ours: bool, prune: bool) -> Iter
             problem = f"has {present.replication} copies and the file says {copies}"
             hint = f"replication: {present.replication}"
             yield steps.Impossible(world.site, f"topic {name}", problem, hint)
-        yield from _settings(world.site, name, wanted, present.settings, ours)
+        # A role that changes brings its own retention along: that is no decision of the file's.
+        other = settings_in(_OTHER[role], topic, declared)
+        changes_role = all(present.settings.get(key) == value for key, value in other.items())
+        yield from _settings(world.site, name, wanted, present.settings, ours, changes_role)
     if prune and ours:
         for name in sorted(set(world.topics) - set(bus.topics)):
             yield steps.DeleteTopic(world.site, name)
@@ -131,12 +138,18 @@ def _given_settings(bus: Bus, topic: Topic, world: World) -> dict[str, str]:
 
 
 def _settings(
-    site: str, name: str, wanted: Mapping[str, str], present: Mapping[str, str], ours: bool
+    site: str,
+    name: str,
+    wanted: Mapping[str, str],
+    present: Mapping[str, str],
+    ours: bool,
+    changes_role: bool,
 ) -> Iterator[steps.Step]:
     values = {key: value for key, value in wanted.items() if present.get(key) != value}
     unset = tuple(sorted(set(present) - set(wanted))) if ours else ()
     if values or unset:
-        yield steps.SetTopic(site, name, values, unset, dict(present), loses_records(values, unset, present))
+        loses = not changes_role and loses_records(values, unset, present)
+        yield steps.SetTopic(site, name, values, unset, dict(present), loses)
 
 
 def loses_records(values: Mapping[str, str], unset: tuple[str, ...], present: Mapping[str, str]) -> bool:
@@ -184,7 +197,9 @@ def _rights(bus: Bus, role: Role, world: World, ours: bool) -> Iterator[steps.St
         return
     wanted = rights(bus, role)
     missing, extra = wanted - world.rules, world.rules - wanted
-    extra = frozenset(rule for rule in extra if not rule.principal.startswith(OWN_PRINCIPALS))
+    extra = frozenset(
+        rule for rule in extra if not rule.principal.startswith(OWN_PRINCIPALS) and not _keeps_salvage(rule)
+    )
     if not ours:
         # What no role of the site would give, somebody else gave.
         extra &= rights(bus, Role.ACTIVE) | rights(bus, Role.STANDBY)
@@ -192,6 +207,11 @@ def _rights(bus: Bus, role: Role, world: World, ours: bool) -> Iterator[steps.St
         yield steps.Grant(world.site, who, frozenset(rule for rule in missing if rule.principal == who))
     for who in sorted({rule.principal for rule in extra}):
         yield steps.Revoke(world.site, who, frozenset(rule for rule in extra if rule.principal == who))
+
+
+def _keeps_salvage(rule: Acl) -> bool:
+    """True for the rule that keeps every user, whatever the file lets it read, from salvaged records."""
+    return not rule.allow and rule.principal == EVERYBODY and rule.name.endswith(SALVAGE_SUFFIX)
 
 
 def _role(wanted: Standing, world: World) -> Iterator[steps.Step]:

@@ -15,11 +15,11 @@ from typing import Self
 from twinlog.errors import TwinlogError
 from twinlog.mirror import groups, permits, topic_copies
 from twinlog.mirror.following import Case, Wanted, selection
+from twinlog.mirror.link import directory
 from twinlog.mirror.log_starts import follow_log_starts
 from twinlog.mirror.memory import TopicMemory
+from twinlog.mirror.watch import PartitionStatus, Watch
 from twinlog.pipeline.driver import Driver, Mirrored
-from twinlog.pipeline.link import directory
-from twinlog.pipeline.report import PartitionStatus, Watch
 from twinlog.sites.home import Home
 from twinlog.wire import configs, topics
 from twinlog.wire.cluster import Cluster, Patience

@@ -14,14 +14,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from twinlog.errors import TwinlogError
 from twinlog.mirror import rights
+from twinlog.mirror.board import Board, Gathering
 from twinlog.mirror.holder import Terms
 from twinlog.mirror.rights import Claim
 from twinlog.pipeline.assignment import spread
-from twinlog.pipeline.board import Board, Gathering
 from twinlog.pipeline.exchange import Conversation, Exchange, Ticket
 from twinlog.pipeline.ledger import Ledger, Task, TopicPartition
 from twinlog.pipeline.task import terms_as_json
@@ -34,6 +35,7 @@ SAY_WAIT_S = 1.0
 TURN_S = 0.25
 AGAIN_S = 2.0  # between an epoch that failed and the next
 PATIENCE = Patience(connect_s=3.0, request_s=10.0, total_s=15.0)
+FAREWELL = Patience(connect_s=1.0, request_s=2.0, total_s=2.0)  # a site may be away for good
 
 
 class Runs(Protocol):
@@ -65,6 +67,7 @@ class Sites:
     active: Access  # as administrator
     standby: Access
     holder_access: Callable[[Claim], tuple[Access, Access]]  # as the holder of a claim
+    forget_keys: Callable[[Callable[[Claim], bool]], object]  # of holders that have no rights any more
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,7 @@ class Driver:
         """Claim the link: nobody of an earlier generation can write any more when this returns."""
         with self._admin_lock:
             rights.take_over(self._active, self._standby, self.board.generation)
+        self._sites.forget_keys(lambda claim: claim.generation < self.board.generation)
         self.board.state = "running"
 
     def mirror(self, partitions: Sequence[Mirrored]) -> None:
@@ -173,13 +177,25 @@ class Driver:
         self._exchange.close()
         try:
             if not self._deposed:
+                self._active.patience = self._standby.patience = FAREWELL
                 with self._admin_lock:
                     rights.leave(self._active, self._standby, self.board.generation)
+                self._sites.forget_keys(lambda claim: claim.generation == self.board.generation)
+        except TwinlogError as error:
+            self.trouble(f"rights are left for the next generation to take away: {error}")
         finally:
             self._active.close()
             self._standby.close()
             self._fill_board()
             self.board.state = "ended"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def trouble(self, what: str) -> None:
         """Remember and log something that went wrong."""
@@ -323,6 +339,7 @@ class Driver:
             try:
                 with self._admin_lock:
                     rights.revoke(self._active, self._standby, [claim])
+                self._sites.forget_keys(lambda one: one == claim)
                 return
             except TwinlogError as error:
                 self.trouble(f"taking the rights of {task} away: {error}")

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from twinlog.pipeline.board import Board
-from twinlog.pipeline.report import PartitionStatus
+from twinlog.mirror.board import Board
+from twinlog.mirror.watch import PartitionStatus
 from twinlog.wire.addresses import HostPort
 
 COUNTERS = {

@@ -10,9 +10,9 @@ import threading
 import time
 
 from twinlog.errors import SiteError, UsageError
+from twinlog.mirror.board import read_board
+from twinlog.mirror.link import background, pause_flag, sides
 from twinlog.ops import apply
-from twinlog.pipeline.board import read_board
-from twinlog.pipeline.link import background, pause_flag, sides
 from twinlog.progress import Progress
 from twinlog.sites.home import Home
 from twinlog.wire import topics

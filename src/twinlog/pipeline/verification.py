@@ -7,9 +7,9 @@ from collections.abc import Collection
 from twinlog.errors import UsageError
 from twinlog.mirror import verify as comparing
 from twinlog.mirror.checkpoint import VerifyState
+from twinlog.mirror.link import directory, sides
 from twinlog.mirror.pace import Pace
 from twinlog.mirror.report import Report
-from twinlog.pipeline.link import directory, sides
 from twinlog.progress import Progress
 from twinlog.sites.home import Home
 from twinlog.spec.units import UnitError, parse_rate

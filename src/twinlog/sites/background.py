@@ -82,21 +82,29 @@ class Background:
 
     def launch(self) -> int:
         """Leave one behind; one that runs already stays. Returns its pid."""
+        return self.wait(self.spawn())
+
+    def spawn(self) -> subprocess.Popen[bytes] | psutil.Process:
+        """Begin one, or find the one that runs already; it may not work yet."""
         present = self.find()
         if present is not None:
-            return present.pid
+            return present
         self.directory.mkdir(parents=True, exist_ok=True)
         self.report.unlink(missing_ok=True)
         with self.log.open("ab") as output:
-            child = subprocess.Popen(
+            return subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
-        try:
-            self._wait_for_report(child)
-        except BaseException:
-            child.terminate()
-            raise
-        return child.pid
+
+    def wait(self, begun: subprocess.Popen[bytes] | psutil.Process) -> int:
+        """Return the pid when what was begun works; one that does not is ended."""
+        if isinstance(begun, subprocess.Popen):
+            try:
+                self._wait_for_report(begun)
+            except BaseException:
+                begun.terminate()
+                raise
+        return begun.pid
 
     def dismiss(self) -> bool:
         """End it, if it runs; True if it did."""

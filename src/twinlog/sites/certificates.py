@@ -41,6 +41,7 @@ class Kind(StrEnum):
     SERVER = "server"
     USER = "user"
     LINK = "link"
+    VOTE = "vote"
 
     @property
     def realm(self) -> Realm:
@@ -48,13 +49,14 @@ class Kind(StrEnum):
         return Realm.CLIENTS if self in (Kind.SERVER, Kind.USER) else Realm.LINK
 
 
-# Nodes are both ends of LINK. A server certificate that could be shown as a client's would let a
-# stolen one in where users come in.
+# Nodes are both ends of LINK, voters both ends of a vote; to Kafka a voter is nobody. A server
+# certificate that could be shown as a client's would let a stolen one in where users come in.
 _USAGES = {
     Kind.NODE: (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
     Kind.SERVER: (ExtendedKeyUsageOID.SERVER_AUTH,),
     Kind.USER: (ExtendedKeyUsageOID.CLIENT_AUTH,),
     Kind.LINK: (ExtendedKeyUsageOID.CLIENT_AUTH,),
+    Kind.VOTE: (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
 }
 
 

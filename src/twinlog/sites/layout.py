@@ -137,6 +137,8 @@ def allocate(
             state.sites[name] = SiteState(index, random_id(), state.next_producer_range)
             state.next_producer_range += 1
         _allocate_nodes(name, site, state.sites[name], directory, free_ports)
+        if site.agent is None and not site.remote and not state.sites[name].agent_port:
+            state.sites[name].agent_port = free_ports(site.listen, 1)[0]
     return state
 
 

@@ -76,6 +76,7 @@ def up(
     *,
     kafka: Kafka | None = None,
     debug_tls: bool = False,
+    open_to_clients: bool = True,
     timeout_s: float = READY_TIMEOUT_S,
 ) -> list[Node]:
     """Have these sites running and ready; returns the nodes that were started."""
@@ -83,6 +84,8 @@ def up(
         return []
     kafka = kafka or ensure_kafka(progress)
     _refuse_half_deleted(home, names)
+    if open_to_clients:
+        _refuse_lost(home, names)
     home.allocate()
     home.pki.ensure()
     layouts = [home.layout(name) for name in names]
@@ -99,7 +102,7 @@ def up(
     for layout in layouts:
         for node in layout.local_nodes:
             if node.id not in running:
-                configure(home, layout, node, kafka, debug_tls=debug_tls)
+                configure(home, layout, node, kafka, debug_tls=debug_tls, open_to_clients=open_to_clients)
     try:
         for layout in layouts:
             for node in layout.local_nodes:
@@ -133,6 +136,18 @@ def _refuse_half_deleted(home: Home, names: Sequence[str]) -> None:
             where=str(home.directory),
             hint="twinlog destroy --yes" if whole else f"twinlog destroy --site {half[0]} --yes",
         )
+
+
+def _refuse_lost(home: Home, names: Sequence[str]) -> None:
+    """A site that a failover left behind would take its old clients' writes again."""
+    state = home.state_file.read()
+    for name in names:
+        if state is not None and name in state.lost:
+            raise SiteError(
+                f"site {name} was lost and {state.active} has taken over; it may hold records of its own",
+                where=str(home.directory),
+                hint="twinlog return",
+            )
 
 
 def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: Progress) -> None:
@@ -185,11 +200,21 @@ def _refuse_lost_disks(home: Home, layout: SiteLayout) -> None:
             )
 
 
-def configure(home: Home, layout: SiteLayout, node: Node, kafka: Kafka, *, debug_tls: bool = False) -> None:
+def configure(
+    home: Home,
+    layout: SiteLayout,
+    node: Node,
+    kafka: Kafka,
+    *,
+    debug_tls: bool = False,
+    open_to_clients: bool = True,
+) -> None:
     """Write everything that a node reads when it starts."""
     node.directory.mkdir(parents=True, exist_ok=True)
     home.issue_node_certificates(node)
-    settings = properties.server_properties(node, layout, home.tls_files(node))
+    settings = properties.server_properties(
+        node, layout, home.tls_files(node), open_to_clients=open_to_clients
+    )
     write_text(node.directory / "server.properties", properties.render(settings))
     write_text(
         node.directory / "log4j2.properties", properties.log_configuration(str(node.directory / "log"))

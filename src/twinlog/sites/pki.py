@@ -123,6 +123,17 @@ class Pki:
         folder = self._directory / kind.realm / kind
         return Issued(folder / f"{name}.crt", folder / f"{name}.key", folder / f"{name}.pem")
 
+    def names(self, kind: Kind) -> list[str]:
+        """Whose certificates of a kind there are."""
+        return sorted(path.stem for path in (self._directory / kind.realm / kind).glob("*.pem"))
+
+    def remove(self, kind: Kind, name: str) -> None:
+        """Delete a certificate and its key; harmless if there is none."""
+        paths = self.paths(kind, name)
+        with _alone(self._directory):
+            for path in (paths.store, paths.key, paths.certificate):
+                path.unlink(missing_ok=True)
+
     def trust_path(self, realm: Realm) -> Path:
         """The file with every authority that is trusted at present."""
         return self._directory / realm / "trust.crt"

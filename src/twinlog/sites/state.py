@@ -41,6 +41,7 @@ class SiteState:
     cluster_id: str
     producer_range: int  # producer ids start at this × 2^40; a fresh one for every format
     nodes: dict[int, NodeState] = field(default_factory=dict)
+    agent_port: int = 0  # where its agent is asked, unless the file says
 
 
 @dataclass
@@ -53,6 +54,7 @@ class BusState:
     next_producer_range: int = 1  # 0 is where clusters of other makers start
     sites: dict[str, SiteState] = field(default_factory=dict)
     destroying: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  # sites that a failover left behind: not to be just started
     applied: dict[str, dict[str, str]] = field(default_factory=dict)  # site → user → password digest
 
 
@@ -112,6 +114,6 @@ def _from_json(raw: dict[str, Any]) -> BusState:
     sites = {}
     for name, site in raw["sites"].items():
         nodes = {int(number): NodeState(**node) for number, node in site["nodes"].items()}
-        sites[name] = SiteState(site["index"], site["cluster_id"], site["producer_range"], nodes)
+        sites[name] = SiteState(**{**site, "nodes": nodes})
     rest = {key: value for key, value in raw.items() if key not in ("version", "sites")}
     return BusState(sites=sites, **rest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinlog.spec.address import address_problem, host_problem
-from twinlog.spec.finding import Finding, Findings, warning
+from twinlog.spec.finding import Finding, Findings
 from twinlog.spec.model import Bus, Promote
 from twinlog.spec.units import format_duration
 
@@ -11,14 +11,32 @@ from twinlog.spec.units import format_duration
 def of_gate(bus: Bus) -> Findings:
     """The one address, and when it moves."""
     gate = bus.gate
-    if problem := address_problem(gate.address):
-        yield Finding(("gate", "address"), *problem)
+    for field in ("address", "tls_address", "page", "witness"):
+        written = getattr(gate, field)
+        if written is not None and (problem := address_problem(written)):
+            yield Finding(("gate", field), *problem)
     if gate.failover_after <= 0:
         what = "failover_after must be more than 0: a pause is not a loss"
         yield Finding(("gate", "failover_after"), what, "failover_after: 10s")
+    if gate.promote is Promote.AUTOMATIC and gate.witness is None:
+        what = "automatic promotion needs a third vote, or a cut between the sites would make two active"
+        yield Finding(("gate", "promote"), what, "witness: host:port, where `twinlog witness` runs")
+
     if gate.promote is Promote.AUTOMATIC:
-        what = "automatic promotion needs a witness, which Twinlog does not have yet; it will ask"
-        yield warning(("gate", "promote"), what, "promote: ask")
+        yield from _of_agents(bus)
+
+
+def _of_agents(bus: Bus) -> Findings:
+    """Automatic promotion ends brokers that have no lease, which only an agent of ours can do."""
+    for name, site in bus.sites.items():
+        if site.agent is not None and (problem := address_problem(site.agent)):
+            yield Finding(("sites", name, "agent"), *problem)
+        if site.exists_already:
+            what = f"nobody beside the brokers of site {name} could end them when their lease is over"
+            yield Finding(("gate", "promote"), what, "promote: ask")
+        elif site.remote and site.agent is None:
+            what = f"site {name} runs elsewhere: where is the agent beside its brokers asked?"
+            yield Finding(("sites", name), what, "agent: host:port, where `twinlog traffic agent` runs")
 
 
 def of_certificates(bus: Bus) -> Findings:

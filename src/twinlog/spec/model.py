@@ -103,6 +103,7 @@ class Site(Part):
     cpus: Share | None = None
     jvm: tuple[str, ...] = ()
     remote: Annotated[bool, Field(strict=True)] = False  # its nodes run elsewhere, from bundles
+    agent: str | None = None  # host:port of the agent beside its brokers
     kafka: Settings = {}
     bootstrap: tuple[str, ...] = ()
     client: str | None = None
@@ -190,8 +191,11 @@ class Gate(Part):
     """The one address that clients know. Its host stands in every broker's certificate."""
 
     address: str = "127.0.0.1:9092"
+    tls_address: str | None = None  # for users with certificates; else the port after `address`
+    page: str | None = None  # host:port of the health page
     failover_after: Duration = Duration(10.0)
     promote: Promote = Promote.ASK
+    witness: str | None = None  # host:port of the third vote: `twinlog witness` runs there
 
 
 class Identity(StrEnum):

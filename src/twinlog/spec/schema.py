@@ -58,6 +58,7 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "cpus": _CPUS,
         "jvm": "Further options for the JVM of every broker and controller.",
         "remote": f"For all nodes of the site: {_REMOTE}",
+        "agent": "Where the agent beside its brokers is asked, for automatic promotion: host:port.",
         "kafka": f"{_KAFKA} They win over those of the bus.",
         "bootstrap": "For a cluster that exists already: its addresses, host:port.",
         "client": "For a cluster that exists already: a client properties file of an administrator.",
@@ -104,6 +105,9 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
     },
     Gate: {
         "address": "Where clients bootstrap: host:port.",
+        "tls_address": "The same for users with certificates; by default one port above `address`.",
+        "page": "Where the health page is served: host:port.",
+        "witness": "Where the third vote is asked, for automatic promotion: host:port of `twinlog witness`.",
         "failover_after": "How long the active site must be gone before the standby may take over.",
         "promote": "Who decides then: ask a person, or automatic (needs a witness).",
     },

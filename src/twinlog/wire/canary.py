@@ -1,47 +1,26 @@
 """A canary: one small record, written with acks=all, to know whether a partition takes writes.
 
 Used for readiness and, later, for health. One attempt, no repetition: the caller wants to know
-how the cluster is, not to get the record in. The outcome is one of three, and UNKNOWN is never
+how the cluster is, not to get the record in. The outcome is one of three, and Unknown is never
 taken for one of the other two.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from twinlog.errors import TwinlogError, UnknownOutcome
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster
+from twinlog.wire.outcomes import Done, NotDone, Unknown
 from twinlog.wire.records import Record, encode_batch
+
+__all__ = ["Done", "NotDone", "Outcome", "Unknown", "write"]
 
 _ALL_IN_SYNC = -1
 _MOST_VERSION = 12  # from 13 on a request names topics by id (KIP-516)
-
-
-@dataclass(frozen=True)
-class Done:
-    """The record is on every in-sync replica, at this offset."""
-
-    offset: int
-
-
-@dataclass(frozen=True)
-class NotDone:
-    """The record is certainly not in the log."""
-
-    reason: str
-    hint: str = ""
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """The record may be in the log or not."""
-
-    reason: str
-    hint: str = ""
 
 
 Outcome = Done | NotDone | Unknown
@@ -70,7 +49,7 @@ def write(cluster: Cluster, topic: str, partition: int, payload: bytes) -> Outco
         return NotDone(str(error), error.hint)
     result = answer.responses[0].partition_responses[0]
     if result.error_code == codes.NONE:
-        return Done(result.base_offset)
+        return Done(partition, result.base_offset)
     cluster.forget()
     refusal = codes.error_for(
         result.error_code, result.error_message, f"writing to {topic}-{partition}", cluster.where

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -125,6 +125,10 @@ class Cluster:
                 codes.LEADER_NOT_AVAILABLE, "no leader, or no such partition", what, self.where
             )
         return self._leaders[(topic, partition)]
+
+    def believe(self, leaders: Mapping[tuple[str, int], int]) -> None:
+        """Take it from somebody who has just asked who leads these partitions."""
+        self._leaders.update(leaders)
 
     # Connections (one attempt each: for use inside `retry`)
 

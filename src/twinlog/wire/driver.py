@@ -113,9 +113,9 @@ class Sender:
         try:
             found = self._open().list_topics(topic, timeout_s).topics[topic]
         except confluent.KafkaException as error:
-            raise _explained(error.args[0], what, self._where) from error
+            raise explained(error.args[0], what, self._where) from error
         if found.error is not None:
-            raise _explained(found.error, what, self._where)
+            raise explained(found.error, what, self._where)
 
     def send(self, record: Outgoing, told: Told) -> None:
         """Queue a record; raises if it was not queued, and then it was not sent either."""
@@ -136,7 +136,7 @@ class Sender:
         except BufferError as error:
             raise NoRoom("the producer's queue is full", where=self._where) from error
         except confluent.KafkaException as error:
-            raise _explained(error.args[0], f"sending to '{record.topic}'", self._where) from error
+            raise explained(error.args[0], f"sending to '{record.topic}'", self._where) from error
 
     def serve(self, timeout_s: float) -> None:
         """Wait for answers and tell them."""
@@ -157,13 +157,13 @@ class Sender:
         try:
             return how(self._producer)
         except confluent.KafkaException as error:
-            self._fatal = _explained(error.args[0], "the producer cannot go on", self._where)
+            self._fatal = explained(error.args[0], "the producer cannot go on", self._where)
             return how(self._producer)
 
     def _report(self, error: Any, message: Any) -> Report:
         if error is None:
             return Delivered(message.partition(), message.offset())
-        said = _explained(error, f"writing to '{message.topic()}'", self._where)
+        said = explained(error, f"writing to '{message.topic()}'", self._where)
         if self._fatal is not None:
             return Failed(f"{said}: {self._fatal.what}", self._fatal.hint, is_certain(said.code))
         return Failed(str(said), said.hint, is_certain(said.code))
@@ -208,13 +208,13 @@ class Receiver:
             first = self._consumer.poll(timeout_s)
             rest = self._consumer.consume(most - 1, 0.0) if first is not None else []
         except confluent.KafkaException as refusal:
-            raise _explained(refusal.args[0], "reading", self._where) from refusal
+            raise explained(refusal.args[0], "reading", self._where) from refusal
         for message in (first, *rest) if first is not None else ():
             error = message.error()
             if error is None:
                 got.append(_received(message))
             elif not error.retriable() and error.code() not in _PASSING:
-                raise _explained(error, "reading", self._where)
+                raise explained(error, "reading", self._where)
         return got
 
     def pause(self, places: Sequence[TopicPartition]) -> None:
@@ -231,10 +231,10 @@ class Receiver:
         try:
             done = self._consumer.commit(offsets=wanted, asynchronous=False)
         except confluent.KafkaException as error:
-            raise _explained(error.args[0], "committing offsets", self._where) from error
+            raise explained(error.args[0], "committing offsets", self._where) from error
         for one in done:
             if one.error is not None:
-                raise _explained(one.error, f"committing {one.topic}-{one.partition}", self._where)
+                raise explained(one.error, f"committing {one.topic}-{one.partition}", self._where)
 
     def close(self) -> None:
         """Leave the group."""
@@ -268,7 +268,7 @@ def is_certain(code: str) -> bool:
     return code in _ABOUT_THE_RECORD
 
 
-def _explained(error: Any, what: str, where: str) -> KafkaError:
+def explained(error: Any, what: str, where: str) -> KafkaError:
     """The error that librdkafka means: Kafka's own by Kafka's name, its own by its name without the mark."""
     code = error.code()
     if code > codes.NONE:

@@ -10,6 +10,7 @@ Codes are told, never acted upon. A partition whose position stays where it was 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
 from twinlog.wire import codes, fetch_bytes
@@ -83,8 +84,11 @@ class FetchSession:
         if self._wanted.pop(place, None) is not None:
             self._touch(place)
 
-    def send(self, deadline: Deadline) -> None:
-        """Ask for what is wanted; the broker answers when there is some, or after `max_wait_ms`."""
+    def send(self, deadline: Deadline, *, max_wait_ms: int | None = None) -> None:
+        """Ask for what is wanted; the broker answers when there is some, or after `max_wait_ms`.
+
+        That is one of the session's limits, and may be another one for a single fetch.
+        """
         if self._pending is not None:
             raise RuntimeError("one fetch at a time")
         if self._session_id == NO_SESSION:
@@ -95,7 +99,8 @@ class FetchSession:
         for place in forgotten:
             del self._held[place]
         self._touched.clear()
-        self._ask(changed, forgotten, self._epoch, deadline)
+        limits = self._limits if max_wait_ms is None else replace(self._limits, max_wait_ms=max_wait_ms)
+        self._ask(limits, changed, forgotten, self._epoch, deadline)
 
     def receive(self, deadline: Deadline) -> list[Fetched]:
         """Wait for the answer: partitions with records, with an error, or with moved ends.
@@ -124,7 +129,7 @@ class FetchSession:
         if self._pending is not None:
             self.receive(deadline)
         if self._session_id != NO_SESSION:
-            self._ask({}, [], LAST_EPOCH, deadline)
+            self._ask(self._limits, {}, [], LAST_EPOCH, deadline)
             self.receive(deadline)
 
     def _touch(self, place: TopicPartition) -> None:
@@ -147,13 +152,14 @@ class FetchSession:
 
     def _ask(
         self,
+        limits: FetchLimits,
         changed: Mapping[TopicPartition, int],
         forgotten: list[TopicPartition],
         epoch: int,
         deadline: Deadline,
     ) -> None:
         session = (self._session_id, epoch)
-        body = fetch_bytes.encode(self._version, self._keys, self._limits, session, changed, forgotten)
+        body = fetch_bytes.encode(self._version, self._keys, limits, session, changed, forgotten)
         request = RawRequest(
             fetch_bytes.NAME,
             fetch_bytes.API_KEY,

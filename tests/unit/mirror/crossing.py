@@ -51,6 +51,8 @@ class Rules:
     drain: bool = True  # after a refusal the rest in flight is heard before anything else
     settle: bool = True  # what was on a broken connection has arrived, or never will, before the end is read
     settle_all: bool = True  # also batches that the broker guards, not only fills and old batches
+    one_without_end: bool = True  # behind a single marker the log end is not read
+    several_without_end: bool = False  # nor behind several
     remember: bool = (
         True  # a link goes on in the epoch that it used last, even if the standby has not seen it
     )
@@ -75,7 +77,7 @@ class Connection:
 
     leader: int
     requests: deque[Produce | Markers] = field(default_factory=deque)
-    answers: deque[tuple[int, int]] = field(default_factory=deque)
+    answers: deque[tuple[int, int | None]] = field(default_factory=deque)
     unguarded: bool = False  # when it broke, something was on it that the broker may take twice
 
 
@@ -278,7 +280,7 @@ class Crossing:
         code, offset = connection.answers.popleft()
         if twin is None or twin.in_flight == 0:
             return  # the answer to a request of a twin that was thrown away
-        if twin.fill_is_unclear:
+        if offset is None or twin.fill_is_unclear:
             reaction, sent = twin.filled(code, offset)
         else:
             reaction, sent = twin.answered(code, offset)
@@ -328,7 +330,7 @@ class Crossing:
         else:
             self._say(f"late: {self._do(connection)}")
 
-    def _do(self, connection: Connection) -> tuple[int, int]:
+    def _do(self, connection: Connection) -> tuple[int, int | None]:
         request = connection.requests.popleft()
         if connection.leader != self.standby.leader:
             return NOT_LEADER, -1
@@ -345,7 +347,7 @@ class Crossing:
             self.standby.replicate()
         return code, offset
 
-    def _mark(self, request: Markers, refused: int, after: int) -> tuple[int, int]:
+    def _mark(self, request: Markers, refused: int, after: int) -> tuple[int, int | None]:
         """Markers one by one; the answer tells of the last one only."""
         code = OK
         for number in range(request.number):
@@ -357,7 +359,9 @@ class Crossing:
             code = after
         elif code == OK:
             self.standby.replicate()
-        return code, self.standby.end
+        rules = self._rules
+        unread = rules.one_without_end if request.number == 1 else rules.several_without_end
+        return code, None if unread else self.standby.end
 
     def _break(self, why: str) -> None:
         connection, twin = self._connection, self.track.twin

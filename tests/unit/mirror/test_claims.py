@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinlog.mirror.rights import Claim, at_active, at_standby, claim_of
+from twinlog.mirror.rights import Claim, at_active, at_standby, claim_of, forget_keys
+from twinlog.sites.certificates import Kind
+from twinlog.sites.pki import Pki
+from twinlog.spec.model import Certificates
 from twinlog.wire.acls import CLUSTER_NAME, Acl, Operation, Resource
 
 
@@ -55,3 +60,15 @@ def test_holder_reads_appends_and_marks_at_the_standby() -> None:
         Acl(Resource.TOPIC, "orders", claim.principal, Operation.READ),
         Acl(Resource.TOPIC, "orders", claim.principal, Operation.WRITE),
     }
+
+
+def test_keys_of_holders_that_are_over_are_deleted_and_no_others(tmp_path: Path) -> None:
+    pki = Pki(tmp_path, "orders", Certificates())
+    pki.ensure()
+    for name in ("admin", Claim(1, 1).name, Claim(1, 2).name, Claim(2, 1).name):
+        pki.issue(Kind.LINK, name)
+    forget_keys(pki, lambda claim: claim.generation < 2)
+    assert pki.names(Kind.LINK) == ["admin", Claim(2, 1).name]
+    assert {path.stem for path in (tmp_path / "link" / "link").iterdir()} == {"admin", Claim(2, 1).name}
+    forget_keys(pki, lambda claim: claim == Claim(2, 1))
+    assert pki.names(Kind.LINK) == ["admin"]

@@ -108,6 +108,7 @@ def seeded(rules: Rules, seed: int, *, late: bool = False) -> Crossing:
         pytest.param(Rules(settle=False), True, 50, id="no wait for markers"),
         pytest.param(Rules(drain=False), False, 1520, id="begun again with requests in flight"),
         pytest.param(Rules(chain_first=False), True, 170, id="the log end is read before the chain"),
+        pytest.param(Rules(several_without_end=True), False, 0, id="the log end behind markers is not read"),
         pytest.param(Rules(remember=False), True, 2800, id="the epoch that was used last is forgotten"),
     ],
 )

@@ -67,7 +67,12 @@ def test_filled_to_the_expected_log_end_goes_on() -> None:
     assert to_fill(codes.NONE, 100, 100) is Reaction.GO
 
 
+def test_filled_by_a_single_marker_its_code_is_enough() -> None:
+    assert to_fill(codes.NONE, None, 100) is Reaction.GO
+
+
 @pytest.mark.parametrize("name", sorted(CODES.keys() - {"NONE"}))
 def test_refused_markers_are_never_taken_for_done(name: str) -> None:
     expected = Reaction.DEPOSED if name in DEPOSED else Reaction.REDERIVE
     assert to_fill(CODES[name], 100, 100) is expected
+    assert to_fill(CODES[name], None, 100) is expected

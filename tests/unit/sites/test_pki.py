@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from twinlog.errors import SiteError, UsageError
 from twinlog.sites import certificates as made
 from twinlog.sites.certificates import Kind, Realm, State
+from twinlog.sites.pemfiles import read_certificate
 from twinlog.sites.pki import Phase, Pki
 from twinlog.spec.model import Certificates
 from twinlog.spec.units import Duration
@@ -102,6 +103,18 @@ def test_subject_is_encoded_so_that_java_prints_the_common_name_first(pki: Pki) 
     assert made.subject_text(certificate) == "CN=node-1,OU=node,O=orders"
 
 
+def test_removed_certificate_leaves_nothing_behind_and_is_made_anew(pki: Pki) -> None:
+    first = pki.issue(Kind.USER, "shop")
+    serial = read_certificate(first.certificate).serial_number
+    pki.remove(Kind.USER, "shop")
+    assert not any(path.exists() for path in (first.store, first.key, first.certificate))
+    assert pki.names(Kind.USER) == []
+    pki.remove(Kind.USER, "shop")
+    again = pki.issue(Kind.USER, "shop")
+    assert again.why == "there was none"
+    assert read_certificate(again.certificate).serial_number != serial
+
+
 @pytest.mark.parametrize(
     ("kind", "usages"),
     [
@@ -109,6 +122,7 @@ def test_subject_is_encoded_so_that_java_prints_the_common_name_first(pki: Pki) 
         (Kind.SERVER, [ExtendedKeyUsageOID.SERVER_AUTH]),
         (Kind.USER, [ExtendedKeyUsageOID.CLIENT_AUTH]),
         (Kind.LINK, [ExtendedKeyUsageOID.CLIENT_AUTH]),
+        (Kind.VOTE, [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
     ],
 )
 def test_certificate_may_be_used_for_its_kind_only(

@@ -59,11 +59,20 @@ def test_existing_site_beside_a_local_one_is_fine() -> None:
         ({"users": {"shop": {"produce": ["new-*"]}}}, "users.shop.produce.0"),
         ({"users": {"shop": {}}}, "users.shop"),
         ({"topics": {"orders": {}}, "users": {"stock": {"consume": ["orders"]}}}, "users.stock.consume"),
-        ({"gate": {"promote": "automatic"}}, "gate.promote"),
     ],
 )
 def test_doubtful_bus_is_warned_about_once(declared: dict[str, Any], path: str) -> None:
     assert found(**declared) == [("warning", path)]
+
+
+@pytest.mark.parametrize("field", ["address", "tls_address", "page", "witness"])
+def test_wrong_address_of_the_gate_is_refused_where_it_stands(field: str) -> None:
+    assert found(gate={field: "nowhere"}) == [("error", f"gate.{field}")]
+
+
+def test_automatic_promotion_needs_a_witness() -> None:
+    assert found(gate={"promote": "automatic"}) == [("error", "gate.promote")]
+    assert found(gate={"promote": "automatic", "witness": "127.0.0.1:9099"}) == []
 
 
 def test_one_site_is_warned_about() -> None:

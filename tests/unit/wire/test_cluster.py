@@ -124,3 +124,12 @@ def test_pauses_never_end_and_never_shrink() -> None:
     pauses = [pause for pause, _ in zip(patience.pauses(), range(100), strict=False)]
     assert len(pauses) == 100
     assert all(earlier <= later for earlier, later in pairwise(pauses))
+
+
+def test_leaders_that_somebody_has_asked_for_are_believed_until_all_is_forgotten() -> None:
+    cluster = cluster_in(Time())
+    cluster.believe({("orders", 0): 3})
+    assert cluster.leader("orders", 0) == 3
+    cluster.forget()
+    with pytest.raises(ConnectionFailed):
+        cluster.leader("orders", 0)

@@ -113,6 +113,17 @@ def test_after_the_first_fetch_only_changes_are_sent() -> None:
     assert (asked.positions(2), asked.forgotten(2)) == ({}, [])
 
 
+def test_a_single_fetch_may_wait_for_another_time_than_the_session_does() -> None:
+    with session_with(lambda request, number: respond()) as (session, asked):
+        session.want(A, 5)
+        turn(session)
+        session.send(Deadline(5.0), max_wait_ms=20)
+        session.receive(Deadline(5.0))
+        turn(session)
+    usual_ms = FetchLimits().max_wait_ms
+    assert [request.max_wait_ms for request in asked.requests] == [usual_ms, 20, usual_ms]
+
+
 def test_what_was_forgotten_and_wanted_again_in_one_turn_is_not_forgotten() -> None:
     with session_with(lambda request, number: respond()) as (session, asked):
         session.want(A, 5)

@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinlog.pipeline.board import Board, Gathering, PartitionNews, read_board, write_board
-from twinlog.pipeline.report import Lag
+from twinlog.mirror.board import Board, Gathering, PartitionNews, read_board, write_board
+from twinlog.mirror.watch import Lag
 
 
 def test_counts_of_tasks_that_ended_stay_counted() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from twinlog.durable import write_text
-from twinlog.pipeline.ledger import TopicPartition
+from twinlog.wire.offsets import TopicPartition
 
 FRESH_S = 10.0
 

@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from twinlog.errors import TwinlogError
-from twinlog.pipeline import link
-from twinlog.pipeline.board import Board, read_board
-from twinlog.pipeline.ledger import TopicPartition
+from twinlog.mirror import link
+from twinlog.mirror.board import Board, read_board
 from twinlog.sites.home import Home
 from twinlog.wire import offsets, producers, topics
 from twinlog.wire.cluster import Cluster, Patience
+from twinlog.wire.offsets import TopicPartition
 
 PATIENCE = Patience(connect_s=2.0, request_s=5.0, total_s=5.0)
 OPEN_TOO_LONG_S = 5.0

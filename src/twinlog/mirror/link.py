@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from zlib import crc32
 
+from twinlog.durable import write_text
 from twinlog.errors import PrerequisiteError, UsageError
 from twinlog.sites.background import Background
 from twinlog.sites.home import Home
@@ -15,6 +16,7 @@ from twinlog.spec.model import Role
 DIRECTORY = "link"
 NAME = "mirror"
 PAUSED = "paused"
+HELD = "held"
 START_TIMEOUT_S = 120.0  # Spark and its workers on a machine that does other things too
 FIRST_LINK_ID = 1 << 62  # no allocator of producer ids comes near
 
@@ -33,6 +35,25 @@ def background(home: Home) -> Background:
 def pause_flag(home: Home) -> Path:
     """A file that is there while the link is paused."""
     return directory(home) / PAUSED
+
+
+def hold(home: Home, why: str) -> None:
+    """Have the mirror give all its rights back and wait, because roles change."""
+    directory(home).mkdir(parents=True, exist_ok=True)
+    write_text(directory(home) / HELD, why + "\n")
+
+
+def release(home: Home) -> None:
+    """Let the mirror begin again, in the direction that roles have then."""
+    (directory(home) / HELD).unlink(missing_ok=True)
+
+
+def held(home: Home) -> str:
+    """Why the mirror is to wait; empty when it is not."""
+    try:
+        return (directory(home) / HELD).read_text().strip() or "no reason given"
+    except FileNotFoundError:
+        return ""
 
 
 def sides(home: Home) -> tuple[str, str]:

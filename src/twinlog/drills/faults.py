@@ -1,0 +1,168 @@
+"""What a drill breaks, and how it is mended: signals to the processes of the bus, and nothing else.
+
+Scenarios begin faults and heal them; both are written down. Processes are found as the product itself
+finds them. A fault that nobody healed is healed when the drill ends, so that nothing stays stopped. The
+gate is part of the traffic manager here, so its fault is the manager's.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import psutil
+
+from twinlog.drills.history import Happening
+from twinlog.drills.recording import Recorder
+from twinlog.errors import SiteError
+from twinlog.mirror import link
+from twinlog.progress import Progress
+from twinlog.sites import local, processes
+from twinlog.sites.home import Home
+from twinlog.sites.layout import Node
+from twinlog.traffic import manager
+
+END_TIMEOUT_S = 60.0
+KILL_TIMEOUT_S = 10.0
+WORKERS = ("pyspark.daemon", "pyspark.worker")
+
+
+class How(StrEnum):
+    """What is done to a process, in the words of a report."""
+
+    KILL = "killed"  # kill -9
+    HANG = "stopped"  # SIGSTOP; healed by SIGCONT
+    END = "ended"  # SIGTERM
+
+    @property
+    def signal(self) -> signal.Signals:
+        """The signal that does it."""
+        return {How.KILL: signal.SIGKILL, How.HANG: signal.SIGSTOP, How.END: signal.SIGTERM}[self]
+
+
+@dataclass
+class Fault:
+    """Something that is broken until it is healed."""
+
+    name: str
+    text: str
+    site: str
+    heal: Callable[[], None]
+    stopped: Sequence[psutil.Process] = ()
+
+
+class Faults:
+    """All faults of one drill."""
+
+    def __init__(self, home: Home, recorder: Recorder, progress: Progress) -> None:
+        self._home = home
+        self._recorder = recorder
+        self._progress = progress
+        self._open: list[Fault] = []
+        self._count = 0
+
+    def nodes(self, how: How, site: str, nodes: Sequence[Node]) -> Fault:
+        """Hit some nodes of a site."""
+        found = list(processes.find(nodes).values())
+        names = ", ".join(node.name for node in nodes)
+        return self._begin(how, site, f"{names} {how}", found, lambda: self._bring_up(site))
+
+    def site(self, how: How, site: str, *, with_controllers: bool = True) -> Fault:
+        """Hit a whole site."""
+        layout = self._home.layout(site)
+        nodes = layout.local_nodes if with_controllers else layout.brokers
+        found = list(processes.find(nodes).values())
+        return self._begin(how, site, f"site {site} {how}", found, lambda: self._bring_up(site))
+
+    def mirror(self, how: How) -> Fault:
+        """Hit the mirror's driver."""
+        background = link.background(self._home)
+        return self._begin(
+            how,
+            "",
+            f"the mirror {how}",
+            _one(background.find(), "mirror"),
+            background.launch,
+        )
+
+    def workers(self, how: How) -> Fault:
+        """Hit the Python processes in which the mirror's tasks run; Spark starts others by itself."""
+        (driver,) = _one(link.background(self._home).find(), "mirror")
+        found = [
+            process
+            for process in driver.children(recursive=True)
+            if any(word in " ".join(process.cmdline()) for word in WORKERS)
+        ]
+        return self._begin(how, "", f"the mirror's workers {how}", found, lambda: None)
+
+    def manager(self, how: How) -> Fault:
+        """Hit the traffic manager, and its gate with it."""
+        background = manager.background(self._home)
+        return self._begin(
+            how,
+            "",
+            f"the traffic manager {how}",
+            _one(background.find(), "traffic manager"),
+            background.launch,
+        )
+
+    def heal(self, fault: Fault) -> None:
+        """Mend it."""
+        self._open.remove(fault)
+        fault.heal()
+        self._recorder.event(Happening.HEALED, f"{fault.text}: healed", fault=fault.name)
+
+    def heal_by_move(self, fault: Fault) -> None:
+        """Note that a move has mended it: a lost site has returned."""
+        self._open.remove(fault)
+        self._recorder.event(Happening.HEALED, f"{fault.text}: returned", fault=fault.name)
+
+    def heal_all(self) -> None:
+        """Mend what is left."""
+        for fault in list(self._open):
+            self.heal(fault)
+
+    def let_go(self) -> None:
+        """Continue whatever is stopped, and mend nothing: the bus is about to be taken down."""
+        for fault in self._open:
+            processes.end(fault.stopped, signal.SIGCONT)
+
+    def _begin(
+        self,
+        how: How,
+        site: str,
+        text: str,
+        found: Sequence[psutil.Process],
+        mend: Callable[[], object],
+    ) -> Fault:
+        if not found:
+            raise SiteError(f"nothing is there to be {how}: {text}", hint="twinlog status")
+        self._count += 1
+        name = f"{self._count}: {text}"
+
+        def heal() -> None:
+            if how is How.HANG:
+                processes.end(found, signal.SIGCONT)  # one that was killed meanwhile is no error
+            else:
+                mend()
+
+        fault = Fault(name, text, site, heal, found if how is How.HANG else ())
+        self._open.append(fault)
+        self._recorder.event(Happening.FAULT, text, fault=name, site=site)
+        processes.end(found, how.signal)
+        if how is not How.HANG and processes.wait(
+            found, KILL_TIMEOUT_S if how is How.KILL else END_TIMEOUT_S
+        ):
+            raise SiteError(f"it does not end: {text}", hint="ps -ef | grep twinlog")
+        return fault
+
+    def _bring_up(self, site: str) -> None:
+        local.up(self._home, [site], self._progress)
+
+
+def _one(process: psutil.Process | None, name: str) -> list[psutil.Process]:
+    if process is None:
+        raise SiteError(f"the {name} does not run", hint="twinlog status")
+    return [process]

@@ -1,0 +1,202 @@
+"""What a scenario promises, as values that can be held against findings and figures.
+
+Scenarios list them, the verdict judges them. A promise is never kept for want of evidence: one about
+writes of an acks level that nobody wrote, or about clients that were not there, is broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Protocol
+
+from twinlog.drills.figures import WRITES, Figures, Passage, lost_age_s
+from twinlog.drills.finding import LOSSES, Finding, Kind
+from twinlog.drills.history import Happening
+from twinlog.drills.index import Index
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a promise is held against."""
+
+    index: Index
+    findings: Sequence[Finding]
+    figures: Figures
+
+    def acknowledged(self, acks: frozenset[str] | None) -> int:
+        """How many writes of some levels were acknowledged; None is all levels."""
+        return sum(one.acknowledged for one in self.figures.levels if acks is None or one.acks in acks)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A promise and whether it was kept: what was measured, and what breaks it or is listed for it."""
+
+    says: str
+    kept: bool
+    measured: str
+    findings: tuple[Finding, ...] = ()
+
+
+class Promise(Protocol):
+    """Something that a scenario promises."""
+
+    def covers(self, finding: Finding) -> bool:
+        """True if the promise speaks of this finding, so that no other one needs to."""
+        ...
+
+    def judge(self, facts: Facts) -> Judged:
+        """Hold the promise against what happened."""
+        ...
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """At most so many findings of some kinds, of all writes or of some acks levels."""
+
+    says: str
+    kinds: frozenset[Kind]
+    acks: frozenset[str] | None = None
+    most: int = 0
+
+    def covers(self, finding: Finding) -> bool:
+        """True if it is of these kinds and levels."""
+        return finding.kind in self.kinds and (self.acks is None or finding.acks in self.acks)
+
+    def judge(self, facts: Facts) -> Judged:
+        """Count."""
+        if self.acks is not None and not facts.acknowledged(self.acks):
+            return Judged(self.says, False, f"no write was acknowledged with acks={_levels(self.acks)}")
+        found = tuple(finding for finding in facts.findings if self.covers(finding))
+        return Judged(self.says, len(found) <= self.most, str(len(found)), found)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Findings that the scenario cannot rule out; they are listed, and break nothing."""
+
+    says: str
+    kinds: frozenset[Kind]
+    acks: frozenset[str] | None = None
+
+    def covers(self, finding: Finding) -> bool:
+        """True if it is of these kinds and levels."""
+        return finding.kind in self.kinds and (self.acks is None or finding.acks in self.acks)
+
+    def judge(self, facts: Facts) -> Judged:
+        """List."""
+        found = tuple(finding for finding in facts.findings if self.covers(finding))
+        return Judged(self.says, True, f"{len(found)} listed", found)
+
+
+@dataclass(frozen=True)
+class LostWithinLag:
+    """Only writes that the standby did not have yet may be lost, none older than the lag, all salvaged.
+
+    Lag is sampled, so its last value before the fault grows by the time since, and by a margin.
+    """
+
+    says: str
+    acks: frozenset[str]
+    margin_s: float = 1.0
+    salvaged: bool = True  # False: the lost site does not return in this scenario
+
+    def covers(self, finding: Finding) -> bool:
+        """True if it is a loss at these levels."""
+        return finding.kind in LOSSES and finding.acks in self.acks
+
+    def judge(self, facts: Facts) -> Judged:
+        """Hold every loss against promotion point, lag and salvage."""
+        if not facts.acknowledged(self.acks):
+            return Judged(self.says, False, f"no write was acknowledged with acks={_levels(self.acks)}")
+        found = tuple(finding for finding in facts.findings if self.covers(finding))
+        broken = tuple(finding for finding in found if not self._is_excused(facts, finding))
+        kept = f"{len(found)} lost, {sum(one.kind is Kind.SALVAGED for one in found)} of them salvaged"
+        if broken:
+            return Judged(self.says, False, f"{kept}; {len(broken)} should not be", broken)
+        return Judged(self.says, True, kept, found)
+
+    def _is_excused(self, facts: Facts, finding: Finding) -> bool:
+        write = facts.index.writes[finding.value]
+        place = facts.index.position_of(write)
+        if place is None or (self.salvaged and finding.kind is not Kind.SALVAGED):
+            return False
+        point = facts.index.point_for(write)
+        if point is None or place[2] < point:
+            return False
+        age_s = lost_age_s(facts.index, finding, facts.figures.disturbances)
+        return age_s is not None and age_s <= self._allowed_s(facts, write.time_s)
+
+    def _allowed_s(self, facts: Facts, acknowledged_s: float) -> float:
+        """The lag when the site was lost that acknowledged something at this time."""
+        moves = [one for one in facts.figures.disturbances if one.opened_s is not None]
+        began_s = next((one.began_s for one in moves if (one.opened_s or 0) >= acknowledged_s), 0.0)
+        samples = [one for one in facts.index.events(Happening.LAG) if one.time_s <= began_s]
+        if not samples or samples[-1].data.get("seconds") is None:
+            return float("inf")  # nobody measured it; the promotion point alone decides
+        return float(samples[-1].data["seconds"]) + (began_s - samples[-1].time_s) + self.margin_s
+
+
+@dataclass(frozen=True)
+class Within:
+    """Every client works again within a time after every disturbance, and half of them within another.
+
+    `by_outage` counts the time between two successes, else from the fault to the first one after it.
+    With `acks` it is about writers of these levels only.
+    """
+
+    says: str
+    most_s: float
+    median_s: float | None = None
+    does: str = WRITES
+    by_outage: bool = False
+    acks: frozenset[str] | None = None
+
+    def covers(self, finding: Finding) -> bool:
+        """It speaks of time, not of records."""
+        return False
+
+    def judge(self, facts: Facts) -> Judged:
+        """Time every client's passage through every disturbance."""
+        passages = [
+            (client.name, passage)
+            for client in facts.figures.clients
+            if client.does == self.does and (self.acks is None or client.acks in self.acks)
+            for passage in client.passages
+        ]
+        if not passages:
+            return Judged(self.says, False, "no client was there to see it")
+        times = [(name, self._time_s(passage)) for name, passage in passages]
+        never = sorted({name for name, time_s in times if time_s is None})
+        if never:
+            return Judged(self.says, False, f"never again: {', '.join(never)}")
+        known = [(time_s, name) for name, time_s in times if time_s is not None]
+        most_s, slowest = max(known)
+        middle_s = median(time_s for time_s, _ in known)
+        kept = most_s <= self.most_s and (self.median_s is None or middle_s <= self.median_s)
+        return Judged(self.says, kept, f"at most {most_s:.2f} s ({slowest}), median {middle_s:.2f} s")
+
+    def _time_s(self, passage: Passage) -> float | None:
+        return passage.outage_s if self.by_outage else passage.rto_s
+
+
+# What every scenario promises, whatever it breaks.
+ALWAYS: tuple[Promise, ...] = (
+    AtMost("no write acknowledged with acks=twin is lost", LOSSES, frozenset({"twin"})),
+    AtMost("both sites hold the same log", frozenset({Kind.DIVERGED, Kind.BEHIND, Kind.MOVED})),
+    AtMost("nothing is there that nobody wrote", frozenset({Kind.PHANTOM, Kind.ABORTED})),
+    AtMost("idempotent writes stand once", frozenset({Kind.DUPLICATED})),
+    AtMost("writes of one key keep their order", frozenset({Kind.REORDERED})),
+    AtMost("no site acknowledges after another one opened", frozenset({Kind.STALE})),
+)
+# What holds as well unless a site is lost.
+WITHOUT_FAILOVER: tuple[Promise, ...] = (
+    AtMost("no acknowledged write is lost", LOSSES | {Kind.TORN}, frozenset({"1", "all"})),
+    AtMost("groups go on at the next record", frozenset({Kind.REWOUND, Kind.REREAD, Kind.SKIPPED})),
+)
+
+
+def _levels(acks: frozenset[str]) -> str:
+    return " or ".join(sorted(acks))

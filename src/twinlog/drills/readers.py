@@ -1,0 +1,109 @@
+"""The readers of a drill's load that are not Java: a group on librdkafka, and the library with read=twin.
+
+Each runs in a process of its own (`performer`) and writes down every record that it is handed and every
+commit. It commits by itself, after what it has handed out, and never when it stops.
+"""
+
+from __future__ import annotations
+
+import time
+
+from twinlog.client.consumer import Consumer, RolesChanged
+from twinlog.drills.cast import USER
+from twinlog.drills.history import Commit, Outcome, Read
+from twinlog.drills.reach import gate_access, tuning_of
+from twinlog.drills.writers import Stage
+from twinlog.errors import TwinlogError
+from twinlog.wire.driver import Received, Receiver
+from twinlog.wire.offsets import TopicPartition
+
+COMMIT_EVERY_S = 0.5
+TAKE_S = 0.2
+MOST_AT_ONCE = 500
+
+
+class Handed:
+    """What a reader was handed and has not committed."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._next_s = time.monotonic() + COMMIT_EVERY_S
+        self.positions: dict[TopicPartition, int] = {}
+
+    def take(self, record: Received, *, twin: bool = False) -> None:
+        """Write a record down."""
+        client, recorder = self._stage.part.client, self._stage.recorder
+        value = self._stage.part.names.value(record.value)
+        place = (record.topic, record.partition, record.offset)
+        recorder.add(Read(client.name, client.group, *place, value, recorder.now_s(), twin=twin))
+        self.positions[record.topic, record.partition] = record.offset + 1
+
+    def lose(self, places: list[TopicPartition]) -> None:
+        """Others go on with these."""
+        for place in places:
+            self.positions.pop(place, None)
+
+    @property
+    def are_due(self) -> bool:
+        """True if it is time to commit."""
+        return bool(self.positions) and time.monotonic() >= self._next_s
+
+    def committed(self, outcome: Outcome) -> None:
+        """Write down how a commit ended."""
+        client, recorder = self._stage.part.client, self._stage.recorder
+        for (topic, partition), offset in self.positions.items():
+            now_s = recorder.now_s()
+            recorder.add(Commit(client.name, client.group, topic, partition, offset, now_s, outcome))
+        self.positions.clear()
+        self._next_s = time.monotonic() + COMMIT_EVERY_S
+
+
+def read_in_group(stage: Stage) -> None:
+    """librdkafka's consumer as a member of a group."""
+    client, handed = stage.part.client, Handed(stage)
+    receiver = Receiver(
+        gate_access(stage.home),
+        group=client.group,
+        start="earliest",
+        tuning=tuning_of(stage.home),
+        settings={"client.id": client.name},
+    )
+    receiver.subscribe(client.topics, handed.lose)
+    while not stage.stop.is_set():
+        for record in receiver.take(MOST_AT_ONCE, TAKE_S):
+            handed.take(record)
+        if handed.are_due:
+            try:
+                receiver.commit(handed.positions)
+                handed.committed(Outcome.OK)
+            except TwinlogError:
+                handed.committed(Outcome.UNKNOWN)
+    receiver.close()
+
+
+def read_from_twin(stage: Stage) -> None:
+    """The library's consumer with read=twin, opened anew when the sites change roles."""
+    client = stage.part.client
+    while not stage.stop.is_set():
+        term = stage.home.state().term
+        try:
+            with Consumer.of_bus(stage.home.file, USER, client.group, client.topics, read="twin") as consumer:
+                _read(stage, consumer, term)
+        except TwinlogError:
+            stage.stop.wait(TAKE_S)
+
+
+def _read(stage: Stage, consumer: Consumer, term: int) -> None:
+    handed = Handed(stage)
+    while not stage.stop.is_set() and stage.home.state().term == term:
+        record = consumer.poll(TAKE_S)
+        if record is not None:
+            handed.take(record, twin=True)
+        if handed.are_due:
+            try:
+                consumer.commit()
+                handed.committed(Outcome.OK)
+            except RolesChanged:
+                raise
+            except TwinlogError:
+                handed.committed(Outcome.UNKNOWN)

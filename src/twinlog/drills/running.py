@@ -1,0 +1,252 @@
+"""Runs a drill from nothing to its verdict: a bus of its own, load, the story, healing, the last read.
+
+`drill run` calls `run`. The bus is made in a directory of its own and taken down at the end, whatever
+that end is; what was written down about it stays. Nothing of another bus is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+
+from twinlog import __version__
+from twinlog.drills import last_read, recording
+from twinlog.drills.cast import ORDERS, PAYMENTS, USER
+from twinlog.drills.faults import Faults
+from twinlog.drills.following import Following
+from twinlog.drills.history import Happening
+from twinlog.drills.load import Load, must_go_on
+from twinlog.drills.page import page
+from twinlog.drills.recording import Recorder
+from twinlog.drills.scenarios import FAILOVER_AFTER_S, Scenario, Size
+from twinlog.drills.stage import Stage
+from twinlog.drills.verdict import About, Verdict, judge
+from twinlog.durable import write_text
+from twinlog.errors import TwinlogError, UsageError
+from twinlog.mirror import link
+from twinlog.ops import apply
+from twinlog.progress import Progress
+from twinlog.sites import local, removal
+from twinlog.sites.home import Home
+from twinlog.sites.local import Kafka
+from twinlog.sites.prerequisites import free_ports
+from twinlog.spec.load import load
+from twinlog.spec.model import KAFKA_VERSION
+from twinlog.traffic import manager
+
+BEGIN_TIMEOUT_S = 120.0  # JVMs start and groups form, on a machine that does other things too
+EQUAL_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 10.0
+FILE = """\
+bus: drill
+kafka:
+  group.initial.rebalance.delay.ms: 0
+  offsets.topic.num.partitions: 3
+  transaction.state.log.num.partitions: 3
+sites:
+  a: {{brokers: {size.brokers}, controllers: {size.controllers}}}
+  b: {{brokers: {size.standby_brokers}}}
+topics:
+  {orders}: {{partitions: 3}}
+  {payments}: {{partitions: 2}}
+users:
+  {user}: {{produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}}
+gate:
+  address: 127.0.0.1:{ports[0]}
+  tls_address: 127.0.0.1:{ports[1]}
+  failover_after: {failover_after_s:g}s
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the caller may choose; None is what the scenario says."""
+
+    directory: Path
+    seed: int = 0
+    seconds: float | None = None
+    rate: float = 30.0  # records a second and writer
+    times: int = 1
+    report: Path | None = None
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A drill that came to its end."""
+
+    verdict: Verdict
+    directory: Path
+    report: Path
+
+
+def run(scenario: Scenario, options: Options, progress: Progress) -> Ran:
+    """Play a scenario; what was written down stays in its directory, the bus only if it is needed."""
+    directory = _new_directory(options.directory, scenario.name)
+    home = _declare(directory, scenario.size)
+    passed = False
+    try:
+        kafka = local.ensure_kafka(progress)
+        _bring_up(home, kafka, progress)
+        verdict = _play(scenario, options, home, kafka, progress)
+        passed = verdict.passed
+    except TwinlogError as error:
+        if not error.where:
+            error.where = str(directory)
+        raise
+    finally:
+        take_down(home, progress, delete=passed and not options.keep)
+    report = options.report if options.report is not None else directory / "report.html"
+    write_text(report, page(verdict))
+    return Ran(verdict, directory, report)
+
+
+def take_down(home: Home, progress: Progress, *, delete: bool) -> None:
+    """End everything of a bus, and delete it or leave it to be looked at."""
+    state = home.state_file.read()
+    if state is None:
+        return
+    for background in (manager.background(home), link.background(home)):
+        background.dismiss()
+    names = list(state.sites)
+    if delete:
+        removal.destroy(home, names, progress)
+    else:
+        local.down(home, names, progress, timeout_s=STOP_TIMEOUT_S)
+
+
+def _new_directory(parent: Path, name: str) -> Path:
+    directory = parent.absolute() / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        raise UsageError("a drill began there this very second", where=str(directory)) from None
+    return directory
+
+
+def _declare(directory: Path, size: Size) -> Home:
+    """The bus of a drill, as a file that any command understands."""
+    ports = free_ports("127.0.0.1", 2, seed=f"{directory}/gate", avoid=frozenset())
+    text = FILE.format(
+        size=size,
+        orders=ORDERS,
+        payments=PAYMENTS,
+        user=USER,
+        ports=ports,
+        failover_after_s=FAILOVER_AFTER_S,
+    )
+    file = directory / "twinlog.yaml"
+    write_text(file, text)
+    return Home(load(file, {}).bus, file)
+
+
+def _bring_up(home: Home, kafka: Kafka, progress: Progress) -> None:
+    link.need_spark()
+    names = list(home.bus.sites)
+    with home.state_file.locked("drill"):
+        local.up(home, names, progress, kafka=kafka)
+        apply.settle(home, names, progress, yes=False)
+    for name, background in (
+        ("starting the mirror", link.background(home)),
+        ("opening the gate", manager.background(home)),
+    ):
+        progress.begin(name)
+        background.launch()
+        progress.end(name)
+
+
+def _play(scenario: Scenario, options: Options, home: Home, kafka: Kafka, progress: Progress) -> Verdict:
+    """Load, the story, healing, the last read, the verdict."""
+    history = home.file.parent / "history"
+    history.mkdir()
+    clients = Load(home, scenario.clients, history, options.rate)
+    busy_before = os.getloadavg()[0]
+    with Recorder(history / "events.jsonl") as recorder:
+        active = home.state().active
+        recorder.event(Happening.OPENED, f"{active} is active", site=active, planned=True)
+        faults = Faults(home, recorder, progress)
+        following = Following(home, recorder)
+        stage = Stage(
+            home,
+            recorder,
+            clients,
+            faults,
+            following,
+            progress,
+            Random(options.seed),
+            options.seconds if options.seconds is not None else scenario.seconds,
+            scenario.rests,
+            options.times,
+        )
+        try:
+            with _told(progress, "load"):
+                clients.start(kafka)
+                must_go_on(clients, BEGIN_TIMEOUT_S, history)
+            with following, _told(progress, f"drill {scenario.name}"):
+                stage.rest()
+                scenario.story(stage)
+                faults.heal_all()
+            with _told(progress, "clients end"):
+                for name in clients.stop(recorder):
+                    recorder.event(Happening.NOTE, f"{name} did not end, and was killed")
+        finally:
+            faults.let_go()
+            clients.kill()
+    with _told(progress, "last read"):
+        _read_all(home, following, clients, history)
+    paths = [*clients.histories, history / "events.jsonl", history / "final.jsonl"]
+    about = _about(scenario, options, stage, busy_before)
+    return judge(recording.load(paths), (*scenario.promises, *stage.seen), about)
+
+
+def _read_all(home: Home, following: Following, clients: Load, history: Path) -> None:
+    with Recorder(history / "final.jsonl") as recorder:
+        behind = last_read.wait_until_equal(home, EQUAL_TIMEOUT_S)
+        if behind:
+            recorder.event(Happening.NOTE, behind)
+        for site in home.bus.sites:
+            for final in last_read.finals(home, site, clients.names):
+                recorder.add(final)
+        for salvaged in last_read.salvaged(home, following.moves.lost, clients.names):
+            recorder.add(salvaged)
+
+
+def _about(scenario: Scenario, options: Options, stage: Stage, busy_before: float) -> About:
+    size = scenario.size
+    return About(
+        scenario.name,
+        options.seed,
+        {
+            "twinlog": __version__,
+            "kafka": KAFKA_VERSION,
+            "librdkafka": version("confluent-kafka"),
+            "python": platform.python_version(),
+        },
+        {
+            "brokers": f"{size.brokers} and {size.standby_brokers}",
+            "controllers of the active": str(size.controllers),
+            "clients": ", ".join(client.name for client in scenario.clients),
+            "records a second and writer": f"{options.rate:g}",
+            "seconds": f"{stage.seconds:g}",
+            "times": str(options.times),
+            "failover_after": f"{FAILOVER_AFTER_S:g} s",
+            "processors": str(os.cpu_count()),
+            "load average, before and after": f"{busy_before:.1f}, {os.getloadavg()[0]:.1f}",
+            "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        },
+    )
+
+
+@contextmanager
+def _told(progress: Progress, name: str) -> Iterator[None]:
+    progress.begin(name)
+    yield
+    progress.end(name)

@@ -1,0 +1,126 @@
+"""How a move begins: what must be so before anything is touched, or which unfinished move comes first."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from twinlog.errors import SiteError, UsageError
+from twinlog.mirror import link
+from twinlog.mirror.board import read_board
+from twinlog.mirror.watch import Watch
+from twinlog.sites import readiness
+from twinlog.traffic import electorate
+from twinlog.traffic.ground import Ground
+from twinlog.traffic.journal import Journal
+from twinlog.traffic.moves import Kind, Move
+from twinlog.wire.cluster import Cluster, Patience
+
+MOST_LAG_S = 30.0  # more, and draining would be a long outage
+PATIENCE = Patience(connect_s=2.0, request_s=3.0, total_s=3.0)
+
+
+@dataclass(frozen=True)
+class AtRisk:
+    """What a failover would leave behind of one topic, as far as was seen last."""
+
+    topic: str
+    records: int
+    seen: bool = True  # False: nobody has seen how far the standby is behind
+
+
+def any_unfinished(ground: Ground) -> Move | None:
+    """A move that somebody began and nobody has ended."""
+    move = Journal(ground).ask()
+    return None if move is None or move.is_done else move
+
+
+def unfinished(ground: Ground, kind: Kind) -> Move | None:
+    """The same, which must be one of the kind that is asked for."""
+    move = any_unfinished(ground)
+    if move is not None and move.kind is not kind:
+        command = {Kind.SWITCHOVER: "switchover", Kind.FAILOVER: "promote", Kind.RETURN: "return"}
+        raise UsageError(f"there is a move to be ended first: {move}", hint=f"twinlog {command[move.kind]}")
+    return move
+
+
+def switchover(ground: Ground) -> Move:
+    """A switchover to the standby, when both sites and the link are fit for it."""
+    home = ground.home
+    source, target = link.sides(home)
+    for site in (source, target):
+        if missing := _missing(ground, site):
+            raise SiteError(
+                f"site {site} is not fit for a switchover: {missing}", hint=f"twinlog status --site {site}"
+            )
+    with Watch(home) as watch:
+        found = watch.look()
+    if found.findings:
+        raise SiteError(
+            f"the link is not fit for a switchover: {'; '.join(found.findings)}", hint="twinlog link status"
+        )
+    behind = max((one.lag_s for one in found.topics if one.lag_s is not None), default=0.0)
+    if behind > MOST_LAG_S:
+        raise SiteError(
+            f"the standby is {behind:.0f} s behind: clients would wait so long",
+            hint="twinlog link status",
+        )
+    term = electorate.next_term(home)
+    return Move.begin(Kind.SWITCHOVER, home.bus.bus, (source, target), term, begun_at=time.time())
+
+
+def failover(ground: Ground, why: str, *, force: bool = False) -> Move:
+    """A failover to the standby, when it is fit to be active and the active is not."""
+    home = ground.home
+    source, target = link.sides(home)
+    if missing := _missing(ground, target):
+        raise SiteError(
+            f"site {target} is not fit to be active: {missing}", hint=f"twinlog status --site {target}"
+        )
+    if not force and not _missing(ground, source):
+        raise UsageError(
+            f"site {source} is active and takes writes; to move clients without a loss, switch over",
+            hint="twinlog switchover",
+        )
+    term = electorate.next_term(home)
+    return Move.begin(Kind.FAILOVER, home.bus.bus, (source, target), term, begun_at=time.time(), why=why)
+
+
+def returning(ground: Ground) -> Move:
+    """The return of the site that the last failover left behind."""
+    home = ground.home
+    lost = home.state().lost
+    if not lost:
+        raise UsageError("no site of this bus is lost", where=str(home.file), hint="twinlog status")
+    last = Journal(ground).ask()
+    if last is None or last.source not in lost:
+        raise SiteError(
+            f"nothing is written down about the loss of site {lost[0]}", hint="twinlog link rebuild TOPIC"
+        )
+    ends = (last.source, last.target)
+    return Move.begin(
+        Kind.RETURN, home.bus.bus, ends, last.term, begun_at=time.time(), why=last.why, points=last.points
+    )
+
+
+def at_risk(ground: Ground) -> list[AtRisk]:
+    """What would be lost by a failover now, as the mirror last saw it."""
+    board = read_board(link.background(ground.home).report)
+    topics: dict[str, AtRisk] = {}
+    for one in board.partitions if board is not None else ():
+        known = one.active_end >= 0 and one.position >= 0
+        before = topics.get(one.topic, AtRisk(one.topic, 0))
+        behind = max(0, one.active_end - one.position) if known else 0
+        topics[one.topic] = AtRisk(one.topic, before.records + behind, before.seen and known)
+    for name, topic in ground.home.bus.topics.items():
+        if topic.mirror:
+            topics.setdefault(name, AtRisk(name, 0, seen=False))
+    return sorted(topics.values(), key=lambda one: one.topic)
+
+
+def _missing(ground: Ground, site: str) -> str:
+    """What a site lacks to take writes on every broker; for one that is not ours, on those it has."""
+    with Cluster(ground.home.admin_access(site), patience=PATIENCE) as cluster:
+        if ground.is_ours(site):
+            return readiness.what_is_missing(cluster, ground.home.layout(site))
+        return readiness.write_canaries(cluster, len(cluster.brokers()))

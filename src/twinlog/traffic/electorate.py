@@ -1,0 +1,96 @@
+"""The three voters of a bus: where they are asked, by which papers, what they know.
+
+There are voters only with `promote: automatic`: one beside each site, in its agent, and the witness. With
+`promote: ask` a person is the vote, and nothing here is used.
+"""
+
+from __future__ import annotations
+
+from twinlog.errors import SiteError, UsageError
+from twinlog.sites.home import Home
+from twinlog.spec.model import Promote
+from twinlog.traffic.journal import DIRECTORY
+from twinlog.traffic.poll import Papers, ask_all
+from twinlog.traffic.timing import Timing
+from twinlog.traffic.votes import MAJORITY, WITNESS, Answer, Memory, Request, Wish, voter_of
+from twinlog.traffic.witness import Seat, enrol
+from twinlog.wire.addresses import HostPort
+
+MANAGER = "manager"  # who may ask what voters know, and nothing else
+
+
+def is_used(home: Home) -> bool:
+    """True if sites are active by lease."""
+    return home.bus.gate.promote is Promote.AUTOMATIC
+
+
+def timing(home: Home) -> Timing:
+    """How long leases last."""
+    return Timing.for_failover(home.bus.gate.failover_after)
+
+
+def addresses(home: Home) -> dict[str, HostPort]:
+    """Where each voter is asked, by its name."""
+    found = {voter_of(site): _agent(home, site) for site in home.bus.sites}
+    witness = home.bus.gate.witness
+    if witness is None:
+        raise UsageError("the file names no witness", where=str(home.file), hint="gate: {witness: host:port}")
+    return {**found, WITNESS: HostPort.parse(witness)}
+
+
+def _agent(home: Home, site: str) -> HostPort:
+    declared = home.bus.sites[site]
+    if declared.agent is not None:
+        return HostPort.parse(declared.agent)
+    return HostPort(declared.advertise or declared.listen, home.state().sites[site].agent_port)
+
+
+def seat(home: Home, name: str) -> Seat:
+    """What a voter needs to be asked on this machine."""
+    everybody = addresses(home)
+    return Seat(
+        name,
+        everybody[name],
+        home.directory / DIRECTORY / f"{name}.vote",
+        Papers.issue(home.pki, home.bus.bus, name),
+        {other: place for other, place in everybody.items() if other != name},
+    )
+
+
+def enrol_sites(home: Home) -> None:
+    """Give the voters beside the sites their first memory: what the bus's own state says."""
+    state, lease_s = home.state(), timing(home).lease_s
+    for site in home.local_sites:
+        path = seat(home, voter_of(site)).path
+        enrol(path, Memory(state.term, state.active, lease_s))
+
+
+def ask(home: Home) -> dict[str, Answer]:
+    """What the voters that answer know."""
+    told: dict[str, Answer] = {}
+
+    def heard(voter: str, answer: Answer | SiteError) -> None:
+        if isinstance(answer, Answer):
+            told[voter] = answer
+
+    papers = Papers.issue(home.pki, home.bus.bus, MANAGER)
+    for thread in ask_all(addresses(home), Request(Wish.TELL), papers, timing(home).answer_s, heard):
+        thread.join()
+    return told
+
+
+def lacks_lease(home: Home, site: str, term: int) -> str:
+    """Why a site does not hold the lease of a term; empty if two voters say that it does."""
+    told = ask(home)
+    gave = [voter for voter, one in told.items() if one.holder == site and one.term >= term and one.wait_s]
+    if len(gave) >= MAJORITY:
+        return ""
+    return f"{len(gave)} of {len(told)} voters that answer have given it"
+
+
+def next_term(home: Home) -> int:
+    """A term that nobody has heard of."""
+    known = [home.state().term]
+    if is_used(home):
+        known += [answer.term for answer in ask(home).values()]
+    return max(known) + 1

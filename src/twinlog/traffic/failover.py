@@ -1,0 +1,83 @@
+"""The steps of a failover: the active is lost, and the standby takes over with what it has.
+
+What is left of the lost site is ended first, by force, and held; then the link loses its right to write,
+so that each partition ends for good where it ends; those points are written down, because what the lost
+site has beyond them is salvaged when it returns. The promoted site forgets the lost one's producers: it
+may lack their last batches, and would refuse whatever comes next from them.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+from twinlog.errors import SiteError, TwinlogError
+from twinlog.sites import fencing, holds, local, processes
+from twinlog.traffic.ground import Ground, wait
+from twinlog.traffic.moves import Move
+from twinlog.wire import configs, offsets, producers
+from twinlog.wire.cluster import Cluster, Patience
+
+BRIEFLY = Patience(connect_s=1.0, request_s=2.0, total_s=2.0)
+EXPIRATION = "producer.id.expiration.ms"
+FORGET_TIMEOUT_S = 30.0
+
+
+def fence(ground: Ground, move: Move) -> Move:
+    """End what is left of the lost site; what is not ours is fenced as far as it answers."""
+    state = ground.home.state()
+    state.lost = sorted({*state.lost, move.source})
+    ground.home.state_file.write(state)
+    if ground.is_ours(move.source):
+        layout = ground.home.layout(move.source)
+        for node in layout.local_nodes:
+            holds.hold(node, f"{move.kind} to {move.target}")
+        left = list(processes.find(ground.brokers(move.source)).values())
+        processes.end(left, signal.SIGKILL)
+        if processes.wait(left, local.KILL_TIMEOUT_S):
+            raise SiteError(f"brokers of site {move.source} do not end", hint="ps -ef | grep kafka.Kafka")
+        remote = [node.name for node in layout.brokers if node.remote]
+        if not remote:
+            return move
+    try:
+        with Cluster(ground.home.admin_access(move.source), patience=BRIEFLY) as cluster:
+            fencing.fence(cluster)
+    except TwinlogError as error:
+        ground.progress.note(f"site {move.source} could not be fenced from here: {error}")
+    return move
+
+
+def note_points(ground: Ground, move: Move) -> Move:
+    """Where each partition ends now is where the new term begins."""
+    cluster = ground.cluster(move.target)
+    ends = offsets.log_ends(cluster, ground.mirrored(cluster))
+    points: dict[str, dict[int, int]] = {}
+    for (topic, partition), end in ends.items():
+        points.setdefault(topic, {})[partition] = end
+    return replace(move, points=points)
+
+
+def forget_producers(ground: Ground, move: Move) -> Move:
+    """Have the promoted site forget every producer, so that each may go on with any sequence."""
+    cluster = ground.cluster(move.target)
+    partitions = ground.mirrored(cluster)
+    brokers = [str(broker.id) for broker in cluster.brokers()]
+    for broker in brokers:
+        configs.alter(cluster, configs.Kind.BROKER, broker, values={EXPIRATION: "1"})
+    try:
+        wait(
+            lambda: _remembered(cluster, partitions),
+            FORGET_TIMEOUT_S,
+            "forgetting producers",
+            f"twinlog status --site {move.target}",
+        )
+    finally:
+        for broker in brokers:
+            configs.alter(cluster, configs.Kind.BROKER, broker, unset=[EXPIRATION])
+    return move
+
+
+def _remembered(cluster: Cluster, partitions: list[tuple[str, int]]) -> str:
+    known = producers.describe(cluster, partitions)
+    left = [f"{topic}-{partition}" for (topic, partition), found in known.items() if found]
+    return f"{left[0]} still knows some" if left else ""

@@ -1,0 +1,168 @@
+"""Moves: a switchover, a failover, the return of a lost site, each as a list of steps. Pure.
+
+A move is written down before each step is taken, with the step that comes next, so that whoever finds
+it can go on; every step may be taken twice. Terms count moves of the active role and never go back.
+Until a switchover has opened the other site it can be called off; from then on it only goes forward.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Self
+
+Points = Mapping[str, Mapping[int, int]]  # topic → partition → offset
+
+
+class Kind(StrEnum):
+    """What moves."""
+
+    SWITCHOVER = "switchover"  # planned: nothing is lost
+    FAILOVER = "failover"  # the active is lost
+    RETURN = "return"  # a lost site comes back as the standby
+
+
+class Step(StrEnum):
+    """What is done next, in the words that people are shown."""
+
+    FENCE = "fence clients out of the old site"
+    TRANSACTIONS = "end open transactions"
+    DRAIN = "let the standby catch up"
+    OFFSETS = "copy the offsets of groups"
+    HOLD = "take the link's right to write"
+    POINTS = "note where each partition is taken over"
+    FORGET = "forget the lost site's producers"
+    LEASE = "have the voters give the other site its lease"
+    OPEN = "open the other site"
+    REVOKE = "take clients' right to write there"
+    STOP = "stop its brokers, so that waiting clients leave"
+    START = "start them again"
+    RELEASE = "lift the fence"
+    LINK = "turn the link around"
+    START_CLOSED = "start the lost site with its client ports closed"
+    SALVAGE = "salvage what only the lost site has"
+    CUT = "cut its logs where the other site took over"
+    SETTLE = "make the old site the standby"
+    DONE = "done"
+
+
+STEPS: Mapping[Kind, tuple[Step, ...]] = {
+    Kind.SWITCHOVER: (
+        Step.FENCE,
+        Step.REVOKE,
+        Step.TRANSACTIONS,
+        Step.DRAIN,
+        Step.OFFSETS,
+        Step.HOLD,
+        Step.LEASE,
+        Step.OPEN,
+        Step.SETTLE,
+        Step.STOP,
+        Step.START,
+        Step.RELEASE,
+        Step.LINK,
+        Step.DONE,
+    ),
+    Kind.FAILOVER: (
+        Step.FENCE,
+        Step.LEASE,
+        Step.HOLD,
+        Step.POINTS,
+        Step.FORGET,
+        Step.OPEN,
+        Step.DONE,
+    ),
+    Kind.RETURN: (
+        Step.START_CLOSED,
+        Step.REVOKE,
+        Step.TRANSACTIONS,
+        Step.SALVAGE,
+        Step.STOP,
+        Step.CUT,
+        Step.START,
+        Step.SETTLE,
+        Step.LINK,
+        Step.DONE,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Move:
+    """One move of a bus, and how far it is."""
+
+    bus: str
+    kind: Kind
+    source: str  # the site that is no longer active
+    target: str  # the site that is active at the end
+    term: int  # of the target
+    step: Step  # that comes next, or was begun
+    begun_at: float = 0.0
+    why: str = ""
+    by: str = ""  # who carries it out
+    called_off: str = ""  # why, if it was
+    points: Points = field(default_factory=dict)  # where a failover took over
+    salvaged: Mapping[str, Any] = field(default_factory=dict)
+    rebuilt: Mapping[str, str] = field(default_factory=dict)  # topics that could not be cut, and why
+
+    @classmethod
+    def begin(cls, kind: Kind, bus: str, sites: tuple[str, str], term: int, **rest: Any) -> Self:
+        """A move before its first step, from one site to the other."""
+        return cls(bus, kind, *sites, term, STEPS[kind][0], **rest)
+
+    @property
+    def is_done(self) -> bool:
+        """True when nothing is left to do."""
+        return self.step is Step.DONE
+
+    @property
+    def is_open(self) -> bool:
+        """True once the target may be active: the move cannot be called off any more."""
+        steps = STEPS[self.kind]
+        return Step.LEASE not in steps or self.progress >= steps.index(Step.LEASE)
+
+    @property
+    def closes_gate(self) -> bool:
+        """True while there is no site for clients to go to."""
+        steps = STEPS[self.kind]
+        return Step.OPEN in steps and self.progress <= steps.index(Step.OPEN)
+
+    @property
+    def progress(self) -> int:
+        """How many steps were taken."""
+        return STEPS[self.kind].index(self.step)
+
+    def after(self) -> Move:
+        """The move when its present step has been taken."""
+        return replace(self, step=STEPS[self.kind][self.progress + 1])
+
+    def __str__(self) -> str:
+        way = {
+            Kind.SWITCHOVER: f"switchover from {self.source} to {self.target}",
+            Kind.FAILOVER: f"failover from {self.source} to {self.target}",
+            Kind.RETURN: f"return of {self.source} as the standby",
+        }[self.kind]
+        if self.called_off:
+            return f"{way}, called off: {self.called_off}"
+        return f"{way}, done" if self.is_done else f"{way}: {self.step}"
+
+
+def encode(move: Move) -> bytes:
+    """As it is written down."""
+    return json.dumps(asdict(move)).encode()
+
+
+def decode(text: bytes | None) -> Move | None:
+    """What was written down; None if it is nothing that we understand."""
+    try:
+        told: Any = json.loads(text or b"")
+        told["kind"], told["step"] = Kind(told["kind"]), Step(told["step"])
+        told["points"] = {
+            topic: {int(partition): int(offset) for partition, offset in points.items()}
+            for topic, points in told["points"].items()
+        }
+        return Move(**told)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,71 @@
+"""The steps by which a lost site comes back as the standby.
+
+It starts with its client ports closed: its rules still let users write, and its logs may hold records
+that the other site never got. Its open transactions are ended, or their coordinators would write markers
+behind the cut. What only it has is salvaged to the active; then every replica is cut where the other site
+took over, while the brokers are stopped, and the site is linked like any standby. A topic that cannot be
+cut is made anew and copied whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from twinlog.errors import KafkaError, SiteError
+from twinlog.sites import cutting, local
+from twinlog.traffic import salvage, switchover
+from twinlog.traffic.ground import Ground
+from twinlog.traffic.moves import Move
+from twinlog.wire import topics
+from twinlog.wire.offsets import TopicPartition
+
+
+def start_closed(ground: Ground, move: Move) -> Move:
+    """Start the lost site's nodes where no client can reach them."""
+    if ground.is_ours(move.source):
+        local.up(ground.home, [move.source], ground.progress, open_to_clients=False)
+    return move
+
+
+def salvage_tail(ground: Ground, move: Move) -> Move:
+    """Copy what only the lost site has to topics of its own at the active."""
+    source, target = ground.cluster(move.source), ground.cluster(move.target)
+    # At a cluster of others the rule that keeps everybody out would keep its administrators out too.
+    deny = ground.is_ours(move.target)
+    found = salvage.collect(source, target, _points(move), move.term, deny_others=deny)
+    return replace(move, salvaged=found.as_json())
+
+
+def cut_logs(ground: Ground, move: Move) -> Move:
+    """Take off the logs' ends what the active does not have."""
+    if not ground.is_ours(move.source):
+        raise SiteError(
+            f"site {move.source} is not ours to cut",
+            hint="twinlog link rebuild TOPIC, for each topic that `twinlog link verify` names",
+        )
+    outcomes = cutting.cut(ground.home.layout(move.source), _points(move))
+    state = ground.home.state()
+    state.lost = [site for site in state.lost if site != move.source]
+    ground.home.state_file.write(state)
+    return replace(move, rebuilt={one.place[0]: one.why_not for one in outcomes if one.why_not})
+
+
+def settle(ground: Ground, move: Move) -> Move:
+    """Make anew what could not be cut, and the site the standby."""
+    cluster = ground.cluster(move.source)
+    for topic, why in move.rebuilt.items():
+        ground.progress.note(f"{topic} is copied whole: {why}")
+        try:
+            topics.delete(cluster, topic)
+        except KafkaError as error:
+            if error.code != "UNKNOWN_TOPIC_OR_PARTITION":
+                raise
+    return switchover.settle_source(ground, move)
+
+
+def _points(move: Move) -> dict[TopicPartition, int]:
+    return {
+        (topic, partition): offset
+        for topic, found in move.points.items()
+        for partition, offset in found.items()
+    }

@@ -1,0 +1,428 @@
+"""Roles change on real sites: clients that know one address go on, and whoever is killed is replaced.
+
+One bus of two small sites, its mirror and its traffic manager serve all tests here, in the order in which
+they stand: the site that is active at the end of one is active at the beginning of the next.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer
+
+from tests.cluster.conftest import Bus, MakeBus
+from twinlog.errors import SiteError
+from twinlog.progress import Silent
+from twinlog.sites import fencing, processes
+from twinlog.spec.model import Role
+from twinlog.traffic import beginning, switchover
+from twinlog.traffic.crossing import HANDS, carry_out
+from twinlog.traffic.ground import Ground
+from twinlog.traffic.moves import Kind
+from twinlog.wire import offsets, roles
+from twinlog.wire.cluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+LOG = logging.getLogger("tests.clients")
+LOG.setLevel(logging.CRITICAL)  # librdkafka tells of every connection that is closed
+
+WAIT_S = 90.0
+PARTITIONS = 3
+PLACES = [("orders", number) for number in range(PARTITIONS)]
+FILE = """\
+bus: moving
+kafka:
+  group.initial.rebalance.delay.ms: 0
+  offsets.topic.num.partitions: 3
+  transaction.state.log.num.partitions: 3
+sites:
+  a: {{brokers: 1}}
+  b: {{brokers: 1}}
+topics:
+  orders: {{partitions: 3}}
+  calm: {{partitions: 1}}
+users:
+  app: {{produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}}
+gate:
+  address: 127.0.0.1:{gate}
+  tls_address: 127.0.0.1:{tls}
+  page: 127.0.0.1:{page}
+  failover_after: 3s
+"""
+# Takes the step that was begun, and the next one, and is gone before it has written that down.
+ONE_STEP = """
+import os, signal, sys
+from pathlib import Path
+from twinlog.progress import Silent
+from twinlog.sites.home import Home
+from twinlog.spec.load import load
+from twinlog.traffic import beginning, crossing
+from twinlog.traffic.ground import Ground
+from twinlog.traffic.moves import Kind
+
+path, kind = Path(sys.argv[1]), Kind(sys.argv[2])
+begin = {
+    Kind.SWITCHOVER: beginning.switchover,
+    Kind.FAILOVER: lambda ground: beginning.failover(ground, "a test"),
+    Kind.RETURN: beginning.returning,
+}[kind]
+taken = []
+
+
+def mortal(hand):
+    def take(ground, move):
+        after = hand(ground, move)
+        taken.append(move.step)
+        if len(taken) == 2:
+            print(move.step, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return after
+
+    return take
+
+
+hands = crossing.HANDS[kind]
+crossing.HANDS = {kind: {step: mortal(hand) for step, hand in hands.items()}}
+with Ground(Home(load(path, os.environ).bus, path), Silent()) as ground:
+    crossing.carry_out(ground, beginning.unfinished(ground, kind) or begin(ground))
+"""
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+@pytest.fixture(scope="module")
+def moving(make_bus: MakeBus) -> Iterator[Bus]:
+    """A bus whose mirror and traffic manager run."""
+    gate, tls, page = free_ports(3)
+    bus = make_bus(FILE.format(gate=gate, tls=tls, page=page))
+    bus.done("link", "up")
+    bus.done("traffic", "up")
+    yield bus
+    bus.done("traffic", "down")
+    bus.done("link", "down")
+
+
+def client_settings(bus: Bus) -> dict[str, str]:
+    """What `twinlog client --gate` prints, as a program reads it."""
+    printed = bus.done("client", "app", "--gate", "--format", "librdkafka")
+    lines = [line for line in printed.splitlines() if line and not line.startswith("#")]
+    return {name.strip(): value.strip() for name, value in (line.split("=", 1) for line in lines)}
+
+
+@dataclass
+class Load:
+    """An idempotent producer and a consumer group that know the gate and nothing else."""
+
+    bus: Bus
+    name: str
+    acknowledged: dict[str, tuple[int, int]] = field(default_factory=dict)
+    times: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    read: list[tuple[int, int, str]] = field(default_factory=list)
+    sent: int = 0
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def produce(self, settings: dict[str, str]) -> None:
+        producer = Producer({**settings, "enable.idempotence": True}, logger=LOG)
+        while not self.stopping.wait(0.01):
+            value = f"{self.name}:{self.sent}"
+            producer.produce("orders", key=f"{self.sent % 5}", value=value, on_delivery=self._delivered)
+            self.sent += 1
+            producer.poll(0)
+        if producer.flush(WAIT_S):
+            self.errors.append("not all was acknowledged")
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        value = message.value()
+        assert value is not None
+        if error is not None:
+            self.errors.append(str(error))
+            return
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        self.acknowledged[value.decode()] = (partition, offset)
+        self.times.append(time.monotonic())
+
+    def consume(self, settings: dict[str, str]) -> None:
+        more: dict[str, Any] = {"group.id": self.name, "auto.offset.reset": "earliest"}
+        consumer = Consumer({**settings, **more, "enable.auto.commit": False}, logger=LOG)
+        consumer.subscribe(["orders"])
+        while not self.stopping.is_set():
+            message = consumer.poll(0.2)
+            if message is None or message.error() is not None:
+                continue
+            partition, offset, value = message.partition(), message.offset(), message.value()
+            assert partition is not None
+            assert offset is not None
+            assert value is not None
+            self.read.append((partition, offset, value.decode()))
+            consumer.commit(message, asynchronous=True)
+        consumer.close()
+
+    def goes_on(self) -> Callable[[], bool]:
+        """Asks whether something was acknowledged and read since now."""
+        acknowledged, read = len(self.acknowledged), len(self.read)
+        return lambda: len(self.acknowledged) > acknowledged + 20 and len(self.read) > read + 20
+
+
+@contextmanager
+def load_on(bus: Bus, name: str) -> Iterator[Load]:
+    load, settings = Load(bus, name), client_settings(bus)
+    threads = [threading.Thread(target=one, args=(settings,)) for one in (load.produce, load.consume)]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_for("the load has begun", load.goes_on())
+        yield load
+    finally:
+        load.stopping.set()
+        for thread in threads:
+            thread.join(WAIT_S)
+
+
+def wait_for(what: str, condition: Callable[[], bool]) -> None:
+    pause, end = threading.Event(), time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not after {WAIT_S:g} s"
+        pause.wait(0.1)
+
+
+def active_site(bus: Bus) -> str:
+    return bus.home().state().active
+
+
+def other_site(site: str) -> str:
+    return "b" if site == "a" else "a"
+
+
+def records_at(bus: Bus, site: str) -> dict[tuple[int, int], str]:
+    """Everything that a reader finds at one site."""
+    settings = {**bus.home().user_access("app", site).librdkafka(), "group.id": "standby.test"}
+    with Cluster(bus.home().admin_access(site)) as cluster:
+        ends = offsets.last_stable_offsets(cluster, PLACES)
+    consumer = Consumer(
+        {**settings, "auto.offset.reset": "earliest", "enable.auto.commit": False}, logger=LOG
+    )
+    consumer.subscribe(["orders"])
+    found: dict[tuple[int, int], str] = {}
+    reached = {partition: 0 for _, partition in PLACES}
+    deadline = time.monotonic() + WAIT_S
+    while any(reached[partition] < end for (_, partition), end in ends.items()):
+        assert time.monotonic() < deadline, f"{reached} of {ends}"
+        message = consumer.poll(0.5)
+        if message is None or message.error() is not None:
+            continue
+        partition, offset, value = message.partition(), message.offset(), message.value()
+        assert partition is not None
+        assert offset is not None
+        assert value is not None
+        found[partition, offset] = value.decode()
+        reached[partition] = offset + 1
+    consumer.close()
+    return found
+
+
+def wait_until_equal(bus: Bus) -> None:
+    home = bus.home()
+    with Cluster(home.admin_access("a")) as one, Cluster(home.admin_access("b")) as other:
+        wait_for("both logs end alike", lambda: _ends(one) == _ends(other))
+
+
+def _ends(cluster: Cluster) -> dict[tuple[str, int], int]:
+    return offsets.log_ends(cluster, PLACES)
+
+
+def check(bus: Bus, load: Load) -> None:
+    """Everything acknowledged is there once, where it was acknowledged, at both sites."""
+    assert load.errors == []
+    assert len(load.acknowledged) == load.sent
+    wait_until_equal(bus)
+    here, there = records_at(bus, "a"), records_at(bus, "b")
+    assert here == there
+    mine = Counter(value for value in here.values() if value.startswith(f"{load.name}:"))
+    assert mine == Counter(load.acknowledged.keys())
+    assert all(here[place] == value for value, place in load.acknowledged.items())
+
+
+def one_step(bus: Bus, kind: Kind) -> tuple[int, str]:
+    """Let a process take the step that was begun and one more, and die; its exit code and last step."""
+    ended = subprocess.run(
+        [sys.executable, "-c", ONE_STEP, str(bus.file), kind],
+        env=bus.environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+    return ended.returncode, ended.stdout.strip()
+
+
+def killed_at_every_step(bus: Bus, kind: Kind) -> None:
+    """Carry a move out by processes of which each is killed; every step is taken twice."""
+    died_after = []
+    while True:
+        code, step = one_step(bus, kind)
+        if code == 0:
+            break
+        died_after.append(step)
+    assert len(died_after) == len(HANDS[kind]) - 1
+
+
+def page(bus: Bus, path: str) -> tuple[int, str]:
+    address = bus.home().bus.gate.page
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_clients_go_on_at_the_other_site_and_nothing_is_lost_or_repeated(moving: Bus) -> None:
+    with load_on(moving, "planned") as load:
+        before = dict(Counter(partition for partition, _, _ in load.read))
+        moving.done("switchover")
+        assert active_site(moving) == "b"
+        wait_for("clients go on", load.goes_on())
+        moving.done("switchover")
+        assert active_site(moving) == "a"
+        wait_for("clients go on", load.goes_on())
+    assert before
+    check(moving, load)
+    # Whatever came twice to the group had not been committed; nothing was passed over.
+    seen = {(partition, offset) for partition, offset, _ in load.read}
+    for partition in range(PARTITIONS):
+        mine = sorted(offset for one, offset in seen if one == partition)
+        assert mine == (list(range(mine[0], mine[-1] + 1)) if mine else [])
+
+
+def test_both_sites_say_what_they_are_and_the_page_follows(moving: Bus) -> None:
+    home = moving.home()
+    for site, role in (("a", Role.ACTIVE), ("b", Role.STANDBY)):
+        with Cluster(home.admin_access(site)) as cluster:
+            standing = roles.read(cluster)
+            assert standing is not None
+            assert (standing.role, standing.term) == (role, home.state().term)
+            assert not fencing.is_fenced(cluster)
+    wait_for("the page knows", lambda: page(moving, "/site/a")[0] == 200)
+    assert page(moving, "/site/b")[0] == 503
+    assert "a is active" in page(moving, "/site/b")[1]
+    assert moving.json("traffic", "status")["traffic"]["active"] == "a"
+
+
+def test_a_switchover_that_cannot_drain_is_called_off(moving: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switchover, "DRAIN_TIMEOUT_S", 2.0)
+    moving.done("traffic", "pause")  # else the manager would go on with it
+    with load_on(moving, "called-off") as load, Ground(moving.home(), Silent()) as ground:
+        move = beginning.switchover(ground)
+        moving.done("link", "pause")
+        with pytest.raises(SiteError, match="called off, and clients go on at a"):
+            carry_out(ground, move)
+        assert active_site(moving) == "a"
+        assert beginning.any_unfinished(ground) is None
+        wait_for("clients go on where they were", load.goes_on())
+        moving.done("link", "resume")
+    check(moving, load)
+
+
+def test_a_switchover_is_ended_by_others_when_each_is_killed(moving: Bus) -> None:
+    with load_on(moving, "killed") as load:
+        killed_at_every_step(moving, Kind.SWITCHOVER)
+        assert active_site(moving) == "b"
+        wait_for("clients go on", load.goes_on())
+    check(moving, load)
+
+
+def test_a_lost_site_is_replaced_and_comes_back_with_its_tail_salvaged(moving: Bus) -> None:
+    lost = active_site(moving)
+    with load_on(moving, "lost") as load:
+        moving.done("link", "pause")  # what is written now, only the lost site has
+        wait_for("some records are not mirrored", load.goes_on())
+        kill_site(moving, lost)
+        moving.done("link", "resume")
+        killed_at_every_step(moving, Kind.FAILOVER)
+        assert active_site(moving) == other_site(lost)
+        wait_for("clients go on", load.goes_on())
+        assert "twinlog return" in moving.run("up").stderr
+        killed_at_every_step(moving, Kind.RETURN)
+    moving.done("traffic", "resume")
+    assert load.errors == []
+    wait_until_equal(moving)
+    here, there = records_at(moving, "a"), records_at(moving, "b")
+    assert here == there
+    left = {value for value in load.acknowledged if value not in set(here.values())}
+    assert left
+    assert left == salvaged_values(moving)
+
+
+def kill_site(bus: Bus, site: str) -> None:
+    """kill -9 of every node of a site."""
+    found = list(processes.find(bus.home().layout(site).local_nodes).values())
+    assert found
+    processes.end(found, signal.SIGKILL)
+    assert processes.wait(found, 10.0) == []
+
+
+def salvaged_values(bus: Bus) -> set[str]:
+    from twinlog.traffic import stock  # noqa: PLC0415
+
+    with Cluster(bus.home().admin_access(active_site(bus))) as cluster:
+        return {(one.value or b"").decode() for one, _ in stock.show(cluster, "orders")}
+
+
+def test_the_manager_ends_what_another_has_begun(moving: Bus) -> None:
+    before = active_site(moving)
+    moving.done("traffic", "pause")
+    one_step(moving, Kind.SWITCHOVER)  # clients are fenced, and their rights are gone
+    moving.done("traffic", "resume")
+    wait_for("the manager went on", lambda: active_site(moving) == other_site(before))
+    with Ground(moving.home(), Silent()) as ground:
+        wait_for("it is done", lambda: beginning.any_unfinished(ground) is None)
+
+
+def test_a_healthy_active_is_not_given_up_without_being_asked_twice(moving: Bus) -> None:
+    ended = moving.run("promote")
+    assert ended.returncode == 2
+    assert "twinlog switchover" in ended.stderr
+
+
+def test_a_manager_that_is_killed_changes_nothing_for_clients(moving: Bus) -> None:
+    from twinlog.traffic import manager  # noqa: PLC0415
+
+    with load_on(moving, "orphans") as load:
+        process = manager.background(moving.home()).find()
+        assert process is not None
+        os.kill(process.pid, signal.SIGKILL)
+        wait_for("clients go on without it", load.goes_on())
+        moving.done("traffic", "up")
+        wait_for("clients go on", load.goes_on())
+    check(moving, load)
+
+
+def test_state_directory_has_no_half_written_move(moving: Bus) -> None:
+    left = [path.name for path in Path(moving.home().directory / "traffic").iterdir()]
+    assert not [name for name in left if name.startswith(".")]
