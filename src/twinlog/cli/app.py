@@ -44,6 +44,8 @@ COMMANDS: Mapping[str, Entry] = {
     "switchover": Entry("twinlog.cli.switchover", "Make the standby active; nothing is lost."),
     "promote": Entry("twinlog.cli.promote", "Make the standby active because the active is lost."),
     "return": Entry("twinlog.cli.comeback", "Take a lost site back as the standby."),
+    "salvage": Entry("twinlog.cli.salvage", "Look at what only a lost site had, and write it again."),
+    "recover": Entry("twinlog.cli.recover", "Rebuild what the bus remembers from disks and sites."),
     "drill": Entry("twinlog.cli.drill", "Break a bus on purpose, and see what survives."),
     "client": Entry("twinlog.cli.client", "Print a ready client file for a user."),
     "user": Entry("twinlog.cli.user", "List users, show or rotate a password."),

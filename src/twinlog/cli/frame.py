@@ -63,10 +63,11 @@ class Context:
         as_json = {"warning": {"file": file, **asdict(problem)}}
         click.echo(json.dumps(as_json) if self.as_json else problem.render(file), err=True)
 
-    def need_yes(self, what: str, *, where: str = "") -> None:
+    def need_yes(self, what: str, *, where: str = "", arguments: str = "") -> None:
         """Go no further unless the user gave --yes; nothing is asked, so that scripts never hang."""
         if not self.yes:
-            raise UsageError(what, where=where, hint=f"{self.command_path} --yes")
+            words = filter(None, (self.command_path, arguments, "--yes"))
+            raise UsageError(what, where=where, hint=" ".join(words))
 
 
 def load_bus(ctx: Context, *, warn: bool = False) -> Loaded:

@@ -233,7 +233,8 @@ def rebuild(ctx: frame.Context, topic: str) -> None:
 
     home = home_of(ctx)
     home.state()
-    ctx.need_yes(f"topic {topic} is deleted at the standby and copied again", where=str(home.file))
+    what = f"topic {topic} is deleted at the standby and copied again"
+    ctx.need_yes(what, where=str(home.file), arguments=topic)
     with home.state_file.locked("link rebuild"):
         rebuilding.rebuild(home, topic, ctx.progress)
     ctx.emit(Record([Column("topic"), Column("rebuilt")], {"topic": topic, "rebuilt": True}))

@@ -144,7 +144,7 @@ class Within:
     """Every client works again within a time after every disturbance, and half of them within another.
 
     `by_outage` counts the time between two successes, else from the fault to the first one after it.
-    With `acks` it is about writers of these levels only.
+    With `acks` it is about writers of these levels only; `apart` names those that it is not about.
     """
 
     says: str
@@ -153,6 +153,7 @@ class Within:
     does: str = WRITES
     by_outage: bool = False
     acks: frozenset[str] | None = None
+    apart: frozenset[str] = frozenset()
 
     def covers(self, finding: Finding) -> bool:
         """It speaks of time, not of records."""
@@ -163,7 +164,9 @@ class Within:
         passages = [
             (client.name, passage)
             for client in facts.figures.clients
-            if client.does == self.does and (self.acks is None or client.acks in self.acks)
+            if client.does == self.does
+            and (self.acks is None or client.acks in self.acks)
+            and client.name not in self.apart
             for passage in client.passages
         ]
         if not passages:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from twinlog.drills.cast import EVERYBODY, Client
+from twinlog.drills.cast import EVERYBODY, TWIN_READER, Client
 from twinlog.drills.faults import How
 from twinlog.drills.figures import READS
 from twinlog.drills.finding import Finding, Kind
@@ -37,6 +37,7 @@ from twinlog.wire import quorum
 from twinlog.wire.cluster import Cluster
 
 ALL, ONE = frozenset({"all"}), frozenset({"1"})
+LIBRARY = frozenset({TWIN_READER.figure})  # it needs a standby, and so does what it reads
 FAILOVER_AFTER_S = 5.0
 WATCH_S = 5.0  # so long writes are watched that must not come
 SETTLE_S = 15.0  # by then every client has been refused that is going to be
@@ -239,8 +240,17 @@ SCENARIOS: Mapping[str, Scenario] = {
             (
                 *ALWAYS,
                 *WITHOUT_FAILOVER,
-                Within("writers wait at most 10 s, half of them at most 5 s", 10.0, 5.0, by_outage=True),
-                Within("groups go on within 20 s", 20.0, does=READS, by_outage=True),
+                Within(
+                    "writers wait at most 10 s, half of them at most 5 s",
+                    10.0,
+                    5.0,
+                    by_outage=True,
+                    acks=ALL | ONE,
+                ),
+                Within("groups go on within 20 s", 20.0, does=READS, by_outage=True, apart=LIBRARY),
+                Within(
+                    "with acks=twin they write as soon as there is a standby", 60.0, acks=frozenset({"twin"})
+                ),
             ),
             rests=3,
         ),

@@ -15,6 +15,11 @@ def of_gate(bus: Bus) -> Findings:
         written = getattr(gate, field)
         if written is not None and (problem := address_problem(written)):
             yield Finding(("gate", field), *problem)
+    if gate.dns is not None:
+        if problem := address_problem(gate.dns.listen):
+            yield Finding(("gate", "dns", "listen"), *problem)
+        if problem := host_problem(gate.dns.name):
+            yield Finding(("gate", "dns", "name"), *problem)
     if gate.failover_after <= 0:
         what = "failover_after must be more than 0: a pause is not a loss"
         yield Finding(("gate", "failover_after"), what, "failover_after: 10s")

@@ -187,6 +187,14 @@ class Promote(StrEnum):
     AUTOMATIC = "automatic"
 
 
+class Dns(Part):
+    """Answers for those who move a name instead of an address."""
+
+    listen: str  # host:port, UDP and TCP
+    name: str  # the one name that is answered for
+    ttl: Duration = Duration(5.0)
+
+
 class Gate(Part):
     """The one address that clients know. Its host stands in every broker's certificate."""
 
@@ -195,6 +203,7 @@ class Gate(Part):
     page: str | None = None  # host:port of the health page
     failover_after: Duration = Duration(10.0)
     promote: Promote = Promote.ASK
+    dns: Dns | None = None
     witness: str | None = None  # host:port of the third vote: `twinlog witness` runs there
 
 

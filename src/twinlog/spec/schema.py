@@ -13,6 +13,7 @@ from twinlog.spec.model import (
     Broker,
     Bus,
     Certificates,
+    Dns,
     Gate,
     Link,
     Part,
@@ -103,9 +104,15 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "file": "A file whose first line is the password.",
         "env": "An environment variable that holds the password.",
     },
+    Dns: {
+        "listen": "Where it is asked, over UDP and TCP: host:port.",
+        "name": "The name that stands for the active site's brokers.",
+        "ttl": "How long an answer may be kept.",
+    },
     Gate: {
         "address": "Where clients bootstrap: host:port.",
         "tls_address": "The same for users with certificates; by default one port above `address`.",
+        "dns": "Answer DNS for one name: the active site's brokers.",
         "page": "Where the health page is served: host:port.",
         "witness": "Where the third vote is asked, for automatic promotion: host:port of `twinlog witness`.",
         "failover_after": "How long the active site must be gone before the standby may take over.",

@@ -14,6 +14,7 @@ from typing import Self
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Listener
 from twinlog.spec.model import Role
+from twinlog.traffic.dns import NameServer
 from twinlog.traffic.gate import Gate, Route
 from twinlog.traffic.page import Page, SiteView, View
 from twinlog.traffic.serving import Serving
@@ -53,6 +54,10 @@ class Entrance:
             page = self._home.bus.gate.page
             if page is not None:
                 self._serving.open(Page(HostPort.parse(page), lambda: self._view))
+            dns = self._home.bus.gate.dns
+            if dns is not None:
+                listen = HostPort.parse(dns.listen)
+                self._serving.open(NameServer(listen, dns.name, self._hosts, ttl_s=int(dns.ttl)))
         except BaseException:
             self._serving.close()
             raise
@@ -72,6 +77,11 @@ class Entrance:
     def view(self) -> View:
         """What the page shows now."""
         return self._view
+
+    def _hosts(self) -> tuple[str, ...]:
+        """The hosts of the active site's brokers, for DNS; none while there is no such site."""
+        brokers = self.gate.route.brokers.get(Listener.CLIENT.name, ())
+        return tuple(dict.fromkeys(broker.host for broker in brokers))
 
     def _follow(self) -> None:
         told: Mapping[str, Told] = {}

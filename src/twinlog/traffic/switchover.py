@@ -12,7 +12,7 @@ import time
 
 from twinlog.errors import SiteError
 from twinlog.mirror import link, rights
-from twinlog.mirror.groups import GroupCopier
+from twinlog.mirror.groups import GroupCopier, is_copied
 from twinlog.ops import apply
 from twinlog.ops.rights import rights as rights_in
 from twinlog.sites import fencing, holds, local
@@ -20,7 +20,7 @@ from twinlog.spec.model import Role
 from twinlog.traffic import electorate
 from twinlog.traffic.ground import Ground, wait
 from twinlog.traffic.moves import Move
-from twinlog.wire import acls, offsets, transactions
+from twinlog.wire import acls, departures, offsets, transactions
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.offsets import TopicPartition
 
@@ -162,8 +162,11 @@ def open_target(ground: Ground, move: Move) -> Move:
 
 
 def settle_source(ground: Ground, move: Move) -> Move:
-    """Give the old site the standby's settings, and say so in its role record."""
+    """Give the old site the standby's settings, say so in its role record, and empty its groups."""
     apply.settle(ground.home, [move.source], ground.progress, yes=False)
+    if ground.is_ours(move.source):
+        # Their members are moving to the other site; while they are remembered no offsets can be copied.
+        departures.expel(ground.cluster(move.source), is_copied)
     return move
 
 

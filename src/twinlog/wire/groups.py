@@ -127,13 +127,14 @@ def prime(cluster: Cluster, names: Iterable[str]) -> tuple[str, ...]:
             for name in theirs:
                 member = str(uuid4())
                 for epoch in (heartbeats.JOIN, heartbeats.LEAVE):
-                    _heartbeat(cluster, coordinator, name, member, epoch)
+                    heartbeat(cluster, coordinator, name, member, epoch)
         return tuple(made)
 
     return cluster.retry(attempt, repeatable=True)
 
 
-def _heartbeat(cluster: Cluster, coordinator: int, name: str, member: str, epoch: int) -> None:
+def heartbeat(cluster: Cluster, coordinator: int, name: str, member: str, epoch: int) -> None:
+    """Join or leave a group of the newer protocol in a member's name; one attempt, for use inside `retry`."""
     request = RawRequest(
         heartbeats.NAME,
         heartbeats.API_KEY,
@@ -143,7 +144,7 @@ def _heartbeat(cluster: Cluster, coordinator: int, name: str, member: str, epoch
     )
     connection, deadline = cluster.broker(coordinator), Deadline(cluster.patience.request_s)
     answer = connection.receive(connection.send_raw(request, deadline), deadline)
-    codes.check(answer.code, answer.message, f"making group '{name}'", cluster.where)
+    codes.check(answer.code, answer.message, f"joining or leaving group '{name}'", cluster.where)
 
 
 def _list(cluster: Cluster) -> tuple[Group, ...]:

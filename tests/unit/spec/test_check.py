@@ -70,6 +70,11 @@ def test_wrong_address_of_the_gate_is_refused_where_it_stands(field: str) -> Non
     assert found(gate={field: "nowhere"}) == [("error", f"gate.{field}")]
 
 
+def test_wrong_dns_of_the_gate_is_refused_where_it_stands() -> None:
+    wrong = {"dns": {"listen": "nowhere", "name": "not a name"}}
+    assert found(gate=wrong) == [("error", "gate.dns.listen"), ("error", "gate.dns.name")]
+
+
 def test_automatic_promotion_needs_a_witness() -> None:
     assert found(gate={"promote": "automatic"}) == [("error", "gate.promote")]
     assert found(gate={"promote": "automatic", "witness": "127.0.0.1:9099"}) == []
