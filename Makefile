@@ -11,7 +11,7 @@ ARGS ?=
 # With K, one of the two kinds of tests may have none that match (pytest's exit code 5).
 SELECT := $(if $(K),-k "$(K)" || test $$? -eq 5)
 # Tests on real Kafka wait more than they work: two buses at a time, each with all of its tests in one process.
-SIDE_BY_SIDE := -n 2 --dist loadgroup --no-loadscope-reorder
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 HAS_JAVA := test "$$("$(JAVA)" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)" -ge 17 2>/dev/null
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --quiet

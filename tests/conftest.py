@@ -1,4 +1,4 @@
-"""What all tests share: the program itself, run as a user runs it."""
+"""What all tests share: the program itself, run as a user runs it; and which tests may run side by side."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # A busy machine is no finding: examples have no deadline of their own.
 # Each run draws other ones; `make drills` draws ten times as many.
@@ -27,7 +29,26 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 REPOSITORY = Path(__file__).parents[1]
 COMMAND_TIMEOUT_S = 60  # a command that needs no Kafka takes a third of a second; the rest is a busy machine
 
+# Files whose tests share one bus; the other files have buses of their own.
+ON_THE_SHARED_BUS = ("test_break_in.py", "test_clients.py", "test_sizes.py", "test_wire_admin.py")
+
 Twinlog = Callable[..., subprocess.CompletedProcess[str]]
+
+
+class BySharedBus(LoadScopeScheduling):
+    """Gives all tests of one bus to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = Path(nodeid.partition("::")[0])
+        if path.name in ON_THE_SHARED_BUS:
+            return "shared"
+        return str(path.parent if path.parent.name == "raw" else path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Tests are dealt out by buses where they are to be dealt out by files."""
+    return BySharedBus(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def program_environment(cache: Path, **extra: str) -> dict[str, str]:

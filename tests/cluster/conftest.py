@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from tests.cluster.programs import Console, Printer
 
-HERE = Path(__file__).parent
 UP_TIMEOUT_S = 300  # two sites come up in twenty seconds; the rest is downloads and a busy machine
 
 SHARED_FILE = """\
@@ -132,22 +131,9 @@ class Site:
 MakeBus = Callable[..., Bus]
 
 
-SHARED = "shared"
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one bus run in one process; the longest row of them, on the shared bus, begins at once."""
-    items.sort(key=lambda item: group_of(item) != SHARED)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
-
-
-def group_of(item: pytest.Item) -> str:
-    """The bus that a test runs on: the shared one, that of its directory, or that of its file."""
-    if uses_shared_bus(item):
-        return SHARED
-    return item.path.stem if item.path.parent == HERE else item.path.parent.name
+    """The longest row of tests on one bus, the shared one, begins first."""
+    items.sort(key=lambda item: not uses_shared_bus(item))
 
 
 def uses_shared_bus(item: pytest.Item) -> bool:
@@ -161,8 +147,8 @@ def uses_shared_bus(item: pytest.Item) -> bool:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """The shared bus goes with the last of its tests: its eight nodes would idle beside all that follow."""
     if isinstance(item, pytest.Function) and uses_shared_bus(item) and nextitem is not None:
-        shared: Bus | None = item.funcargs.get("bus")
-        if shared is not None and not uses_shared_bus(nextitem):
+        shared = item.funcargs.get("bus")
+        if isinstance(shared, Bus) and not uses_shared_bus(nextitem):
             shared.done("destroy", "--yes")
 
 

@@ -295,6 +295,40 @@ def test_a_topic_of_which_nothing_was_salvaged_has_nothing_to_apply(sites: Sites
         reapply.apply(sites.active, "nothing")
 
 
+def test_the_commands_list_show_and_apply_what_was_salvaged(sites: Sites) -> None:
+    topic, bus = "shown", sites.bus
+    salvaged(sites, topic, 3)
+    binary = bytearray(encode_batch([Record(b"\xff\x00", FIRST_MS, None)]))
+    append(sites.lost, (topic, 0), binary)
+    collect(sites.lost, sites.active, {(topic, 0): 1}, TERM)
+    (listed,) = [row for row in bus.json("salvage", "list") if row["topic"] == topic]
+    assert (listed["term"], listed["records"], listed["applied"]) == (TERM, 4, 0)
+
+    rows = bus.json("salvage", "show", topic)
+    assert [(row["offset"], row["key"], row["value"], row["applied"]) for row in rows] == [
+        *((1 + number, "s", f"shown {number}", False) for number in range(3)),
+        (4, None, "ff00", False),
+    ]
+    assert rows[3]["hexadecimal"] == ["value"]
+    assert len(bus.json("salvage", "show", topic, "--limit", "2")) == 2
+    assert "PARTITION  OFFSET  TIME" in bus.done("salvage", "show", topic)
+
+    refused = bus.run("salvage", "apply", topic)
+    assert refused.returncode == 2
+    assert f"hint: twinlog salvage apply {topic} --yes" in refused.stderr
+    assert end_of(sites.active, topic) == 1
+    counts = [
+        [
+            (row["partition"], row["new"], row["applied"])
+            for row in bus.json("salvage", "apply", topic, "--yes")
+        ]
+        for _ in range(2)
+    ]
+    assert counts == [[(0, 4, 4)], [(0, 0, 4)]]
+    assert all(row["applied"] for row in bus.json("salvage", "show", topic))
+    assert "twinlog salvage list" in bus.run("salvage", "show", "unheard-of").stderr
+
+
 def killed_when(sites: Sites, what: str, topic: str, moment: Callable[[], bool]) -> bool:
     """Run a step in a process of its own and kill it at a moment; False if it ended before."""
     command = [sys.executable, "-c", RUN, str(sites.bus.file), what, topic, json.dumps({0: 1})]

@@ -29,6 +29,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
     if site is not None:
         home.chosen(site)
         home.must_run(site, "destroy")
+    home.refuse_lost_state()  # its nodes may run, and have disks elsewhere
     state = home.state_file.read()
     names = [name for name in home.chosen(site) if state is not None and name in state.sites]
     deleted = []

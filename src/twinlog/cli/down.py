@@ -32,6 +32,7 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
     if site is not None:
         home.chosen(site)
         home.must_run(site, "stop")
+    home.refuse_lost_state()
     state = home.state_file.read()
     names = [name for name in home.chosen(site) if state is not None and name in state.sites]
     with home.state_file.locked("down"):

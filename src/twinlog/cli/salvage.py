@@ -72,8 +72,8 @@ def show(ctx: frame.Context, topic: str, partition: int | None, limit: int) -> N
         Column("partition", right=True),
         Column("offset", right=True),
         Column("timestamp_ms", "time", show=_time),
-        Column("key", show=_cell),
-        Column("value", show=_cell),
+        Column("key", show=cell),
+        Column("value", show=cell),
         Column("applied"),
         Column("open", "never committed"),
     ]
@@ -137,7 +137,7 @@ def _none_of(topic: str) -> str:
 
 
 def _row(one: Salvaged, is_applied: bool) -> dict[str, Any]:
-    key, value = _read(one.key), _read(one.value)
+    key, value = text_of(one.key), text_of(one.value)
     return {
         "topic": one.topic,
         "partition": one.partition,
@@ -147,13 +147,13 @@ def _row(one: Salvaged, is_applied: bool) -> dict[str, Any]:
         "key": key[0],
         "value": value[0],
         "hexadecimal": [name for name, field in (("key", key), ("value", value)) if field[1]],
-        "headers": [[name, _read(content)[0]] for name, content in one.headers],
+        "headers": [[name, text_of(content)[0]] for name, content in one.headers],
         "applied": is_applied,
         "open": one.is_open,
     }
 
 
-def _read(content: bytes | None) -> tuple[str | None, bool]:
+def text_of(content: bytes | None) -> tuple[str | None, bool]:
     """Bytes as text, and whether that is hexadecimal digits."""
     if content is None:
         return None, False
@@ -163,7 +163,7 @@ def _read(content: bytes | None) -> tuple[str | None, bool]:
         return content.hex(), True
 
 
-def _cell(text: str | None) -> str:
+def cell(text: str | None) -> str:
     """A key or a value in a table: nothing that a terminal would obey, and not all of a long one."""
     if text is None:
         return "null"

@@ -10,7 +10,7 @@ import time
 
 from twinlog.client.consumer import Consumer, RolesChanged
 from twinlog.drills.cast import USER
-from twinlog.drills.history import Commit, Outcome, Read
+from twinlog.drills.history import Commit, Happening, Outcome, Read
 from twinlog.drills.reach import gate_access, tuning_of
 from twinlog.drills.writers import Stage
 from twinlog.errors import TwinlogError
@@ -70,8 +70,13 @@ def read_in_group(stage: Stage) -> None:
     )
     receiver.subscribe(client.topics, handed.lose)
     while not stage.stop.is_set():
-        for record in receiver.take(MOST_AT_ONCE, TAKE_S):
-            handed.take(record)
+        try:
+            for record in receiver.take(MOST_AT_ONCE, TAKE_S):
+                handed.take(record)
+        except TwinlogError as error:
+            # A program would write this to its log and go on; whether it does go on is what counts.
+            stage.recorder.event(Happening.NOTE, f"{client.name} was told: {error.what}")
+            stage.stop.wait(TAKE_S)
         if handed.are_due:
             try:
                 receiver.commit(handed.positions)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,11 +31,11 @@ from twinlog.drills.scenarios import FAILOVER_AFTER_S, Scenario, Size
 from twinlog.drills.stage import Stage
 from twinlog.drills.verdict import About, Verdict, judge
 from twinlog.durable import write_text
-from twinlog.errors import TwinlogError, UsageError
+from twinlog.errors import SiteError, TwinlogError, UsageError
 from twinlog.mirror import link
 from twinlog.ops import apply
 from twinlog.progress import Progress
-from twinlog.sites import local, removal
+from twinlog.sites import local, processes, removal
 from twinlog.sites.home import Home
 from twinlog.sites.local import Kafka
 from twinlog.sites.prerequisites import free_ports
@@ -42,7 +43,7 @@ from twinlog.spec.load import load
 from twinlog.spec.model import KAFKA_VERSION
 from twinlog.traffic import manager
 
-BEGIN_TIMEOUT_S = 120.0  # JVMs start and groups form, on a machine that does other things too
+BEGIN_TIMEOUT_S = 240.0  # JVMs start and groups form, on a machine that does other things too
 EQUAL_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 10.0
 FILE = """\
@@ -115,7 +116,11 @@ def take_down(home: Home, progress: Progress, *, delete: bool) -> None:
     if state is None:
         return
     for background in (manager.background(home), link.background(home)):
-        background.dismiss()
+        try:
+            background.dismiss()
+        except SiteError:
+            left = background.find()
+            processes.end([left] if left is not None else [], signal.SIGKILL)
     names = list(state.sites)
     if delete:
         removal.destroy(home, names, progress)
@@ -187,16 +192,17 @@ def _play(scenario: Scenario, options: Options, home: Home, kafka: Kafka, progre
             options.times,
         )
         try:
-            with _told(progress, "load"):
-                clients.start(kafka)
-                must_go_on(clients, BEGIN_TIMEOUT_S, history)
-            with following, _told(progress, f"drill {scenario.name}"):
-                stage.rest()
-                scenario.story(stage)
-                faults.heal_all()
-            with _told(progress, "clients end"):
-                for name in clients.stop(recorder):
-                    recorder.event(Happening.NOTE, f"{name} did not end, and was killed")
+            with following:
+                with _told(progress, "load"):
+                    clients.start(kafka)
+                    must_go_on(clients, BEGIN_TIMEOUT_S, history)
+                with _told(progress, f"drill {scenario.name}"):
+                    stage.rest()
+                    scenario.story(stage)
+                    faults.heal_all()
+                with _told(progress, "clients end"):
+                    for name in clients.stop(recorder):
+                        recorder.event(Happening.NOTE, f"{name} did not end, and was killed")
         finally:
             faults.let_go()
             clients.kill()

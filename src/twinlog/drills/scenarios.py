@@ -36,7 +36,7 @@ from twinlog.traffic.moves import Kind as MoveKind
 from twinlog.wire import quorum
 from twinlog.wire.cluster import Cluster
 
-ALL, ONE = frozenset({"all"}), frozenset({"1"})
+ALL, ONE, TWINS = frozenset({"all"}), frozenset({"1"}), frozenset({"twin"})
 LIBRARY = frozenset({TWIN_READER.figure})  # it needs a standby, and so does what it reads
 FAILOVER_AFTER_S = 5.0
 WATCH_S = 5.0  # so long writes are watched that must not come

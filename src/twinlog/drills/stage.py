@@ -32,7 +32,7 @@ from twinlog.traffic.crossing import carry_out
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Move
 
-BACK_TIMEOUT_S = 60.0  # for clients to come back; they need seconds
+BACK_TIMEOUT_S = 120.0  # for clients to come back; they need seconds, the library a standby
 DETECT_TIMEOUT_S = 60.0
 CLOSE_S, CLOSE_TIMEOUT_S = 2.0, 180.0
 FIT_TIMEOUT_S = 60.0

@@ -72,6 +72,7 @@ class _Answers:
 
 def observe(home: Home, names: tuple[str, ...]) -> tuple[list[SiteStatus], list[NodeStatus]]:
     """Look at these sites now."""
+    home.refuse_lost_state()  # else all that runs would be called down
     sites, nodes = [], []
     said = supervisor.report_of(home)
     for name in names:

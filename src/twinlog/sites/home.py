@@ -63,7 +63,10 @@ class Home:
 
     def remembered(self) -> BusState:
         """What is remembered, or what a new bus begins with."""
-        state = self.state_file.read() or BusState(bus=self.bus.bus, active=self.bus.active_site)
+        state = self.state_file.read()
+        if state is None:
+            self.refuse_lost_state()
+            return BusState(bus=self.bus.bus, active=self.bus.active_site)
         if state.bus != self.bus.bus:
             raise UsageError(
                 f"this directory belongs to bus '{state.bus}' and the file declares '{self.bus.bus}'",
@@ -76,11 +79,22 @@ class Home:
         """What is remembered; an error for a bus that was never brought up."""
         state = self.state_file.read()
         if state is None:
+            self.refuse_lost_state()
             raise SiteError(
                 f"bus '{self.bus.bus}' was never brought up", where=str(self.directory), hint="twinlog up"
             )
         self._refuse_forgotten(state)
         return state
+
+    def refuse_lost_state(self) -> None:
+        """Nodes that were once started are still there: nobody may decide anew who they are."""
+        nodes = (self.directory / "sites").glob("*/*/server.properties")
+        if not self.state_file.path.exists() and any(nodes):
+            raise SiteError(
+                f"the state of bus '{self.bus.bus}' is lost, and its nodes are there",
+                where=str(self.state_file.path),
+                hint="twinlog recover",
+            )
 
     def _refuse_forgotten(self, state: BusState) -> None:
         """A site that only left the file still has its nodes and records, and no command would reach them."""
@@ -127,6 +141,8 @@ class Home:
     def role(self, site: str) -> Role:
         """What a site is to the bus now; before the first `up`, what the file wants."""
         state = self.state_file.read()
+        if state is None:
+            self.refuse_lost_state()  # what the file wants may be long past
         active = state.active if state is not None else self.bus.active_site
         return Role.ACTIVE if site == active else Role.STANDBY
 

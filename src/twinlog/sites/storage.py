@@ -32,7 +32,7 @@ _BATCH_HEADER = ">qiibIhiqqqhii"
 _BATCH_HEADER_SIZE = 61
 _CRC_AT = 17
 _CRC_FROM = 21
-_PRODUCER_IDS_RECORD = bytes([1, 15, 0])  # frame version, api key and version in the metadata log
+PRODUCER_IDS_RECORD = bytes([1, 15, 0])  # frame version, api key and version in the metadata log
 
 
 def first_producer_id(producer_range: int) -> int:
@@ -46,7 +46,7 @@ def with_first_producer_id(checkpoint: bytes, producer_id: int) -> bytes:
     A checkpoint is a run of record batches that ends with a footer; the new batch goes before it.
     """
     footer_at, footer_offset, footer_time = _last_batch(checkpoint)
-    value = _PRODUCER_IDS_RECORD + struct.pack(">iqq", 1, 0, producer_id) + b"\0"
+    value = PRODUCER_IDS_RECORD + struct.pack(">iqq", 1, 0, producer_id) + b"\0"
     record = b"\0\0\0" + _varint(-1) + _varint(len(value)) + value + _varint(0)
     body = _varint(len(record)) + record
     batch = bytearray(_BATCH_HEADER_SIZE + len(body))

@@ -81,6 +81,16 @@ credentials = st.builds(
     iterations=st.just(ITERATIONS),
 )
 limits = st.dictionaries(st.sampled_from(Limit), st.sampled_from((1000.0, 50.0)), min_size=1, max_size=3)
+# Made here and not where they are drawn from: making a strategy costs more than drawing from it.
+declared_topics = st.dictionaries(st.sampled_from(NAMES), topics, max_size=3)
+declared_users = st.dictionaries(st.sampled_from(USERS), users, max_size=3)
+topics_there = st.dictionaries(st.sampled_from((*NAMES, "foreign")), present_topics, max_size=3)
+settings_there = st.sampled_from(({}, {"min.insync.replicas": "1"}, {"min.insync.replicas": "2"}))
+rules_there = st.none() | st.frozensets(rules, max_size=6)
+credentials_there = st.none() | st.frozensets(credentials, max_size=5)
+quotas_there = st.none() | st.dictionaries(st.sampled_from((*USERS, "stranger")), limits, max_size=3)
+passwords_given = st.dictionaries(st.sampled_from(USERS), st.sampled_from(("#shop", "older")))
+standings = st.sampled_from((None, ACTIVE, STANDBY, replace(ACTIVE, term=TERM - 1)))
 
 
 @st.composite
@@ -89,8 +99,8 @@ def buses(draw: st.DrawFn, site: Site = OURS) -> Bus:
     return Bus(
         bus="model",
         sites={SITE: site},
-        topics=draw(st.dictionaries(st.sampled_from(NAMES), topics, max_size=3)),
-        users=draw(st.dictionaries(st.sampled_from(USERS), users, max_size=3)),
+        topics=draw(declared_topics),
+        users=draw(declared_users),
     )
 
 
@@ -101,13 +111,13 @@ def worlds(draw: st.DrawFn, nodes: tuple[NodeWorld, ...] = ()) -> World:
         site=SITE,
         nodes=nodes,
         brokers=3,
-        topics=draw(st.dictionaries(st.sampled_from((*NAMES, "foreign")), present_topics, max_size=3)),
-        settings=draw(st.sampled_from(({}, {"min.insync.replicas": "1"}, {"min.insync.replicas": "2"}))),
-        rules=draw(st.none() | st.frozensets(rules, max_size=6)),
-        credentials=draw(st.none() | st.frozensets(credentials, max_size=5)),
-        quotas=draw(st.none() | st.dictionaries(st.sampled_from((*USERS, "stranger")), limits, max_size=3)),
-        applied=draw(st.dictionaries(st.sampled_from(USERS), st.sampled_from(("#shop", "older")))),
-        standing=draw(st.sampled_from((None, ACTIVE, STANDBY, replace(ACTIVE, term=TERM - 1)))),
+        topics=draw(topics_there),
+        settings=draw(settings_there),
+        rules=draw(rules_there),
+        credentials=draw(credentials_there),
+        quotas=draw(quotas_there),
+        applied=draw(passwords_given),
+        standing=draw(standings),
     )
 
 

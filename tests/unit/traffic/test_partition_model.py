@@ -25,7 +25,7 @@ from twinlog.traffic.lease import Lease
 from twinlog.traffic.timing import Timing
 from twinlog.traffic.votes import WITNESS, Answer, Memory, Request, Voter, Wish
 
-RUNS = 250
+RUNS = 100
 MANY_RUNS = 10_000
 SURELY_FOUND_IN = 1500  # the rarest of these comes once in a hundred runs
 EVENTS = 400  # bytes of choices: about a minute of the model's time

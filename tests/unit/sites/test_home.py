@@ -1,0 +1,41 @@
+"""A bus whose nodes are there and whose state is not: nothing is decided anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from twinlog.errors import SiteError
+from twinlog.sites.home import Home
+from twinlog.spec.model import Bus, Role, Site
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(Bus(bus="orders", sites={"a": Site(), "b": Site()}), tmp_path / "twinlog.yaml", {})
+
+
+def test_a_bus_that_was_never_brought_up_is_as_declared(home: Home) -> None:
+    assert home.role("a") is Role.ACTIVE
+    assert home.remembered().sites == {}
+    with pytest.raises(SiteError, match="never brought up"):
+        home.state()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [Home.state, Home.remembered, Home.allocate, lambda home: home.role("a"), Home.refuse_lost_state],
+    ids=["state", "remembered", "allocate", "role", "refuse_lost_state"],
+)
+def test_a_bus_that_lost_its_state_is_told_how_to_recover_it(
+    home: Home, ask: Callable[[Home], object]
+) -> None:
+    node = home.directory / "sites" / "a" / "broker-1"
+    node.mkdir(parents=True)
+    (node / "server.properties").write_text("node.id=1\n")
+    with pytest.raises(SiteError, match="is lost, and its nodes are there") as caught:
+        ask(home)
+    assert caught.value.hint == "twinlog recover"
+    assert not home.state_file.path.exists()
