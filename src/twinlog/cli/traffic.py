@@ -65,6 +65,22 @@ def down(ctx: frame.Context) -> None:
     ctx.emit(Record([Column("ended")], {"ended": ended}))
 
 
+@frame.command(parent=command, name="agent", example="twinlog traffic agent a")
+@click.argument("site")
+def agent(ctx: frame.Context, site: str) -> None:
+    """Be the agent of SITE until Ctrl-C: keep its lease, and end its brokers when that is over.
+
+    For a site whose brokers run on another machine than the manager; `traffic up` starts those of this one.
+    """
+    from twinlog.traffic import agent as agents
+
+    home = home_of(ctx, warn=True)
+    home.chosen(site)
+    code = agents.main(str(home.file), site)
+    if code:
+        raise SystemExit(code)
+
+
 @frame.command(parent=command, name="pause", example="twinlog traffic pause")
 def pause(ctx: frame.Context) -> None:
     """Let the manager watch and decide nothing, until `twinlog traffic resume`."""

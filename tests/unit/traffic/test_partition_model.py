@@ -112,6 +112,7 @@ def every_order_of(length: int, rules: Rules = ORDINARY) -> int:
     return changes
 
 
+@pytest.mark.slow
 def test_every_order_of_three_events_one_site_is_active_at_most() -> None:
     assert every_order_of(3) > 0
     with pytest.raises(Broken):
