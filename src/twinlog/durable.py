@@ -29,8 +29,13 @@ def write_text(path: Path, data: str | bytes) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Make a directory that only its owner may enter, also if it exists with other rights."""
-    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIRECTORY_MODE)
+    """Make a directory that only its owner may enter, also if it exists with other rights.
+
+    Directories above it that have to be made are private too: `mkdir` gives its mode to the last one only.
+    """
+    for missing in [parent for parent in reversed(path.parents) if not parent.exists()]:
+        missing.mkdir(exist_ok=True, mode=PRIVATE_DIRECTORY_MODE)
+    path.mkdir(exist_ok=True, mode=PRIVATE_DIRECTORY_MODE)
     path.chmod(PRIVATE_DIRECTORY_MODE)
 
 

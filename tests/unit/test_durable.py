@@ -47,3 +47,9 @@ def test_private_directory_loses_rights_that_others_had(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir(mode=0o755)
     make_private_directory(tmp_path / "secrets")
     assert mode_of(tmp_path / "secrets") == 0o700
+
+
+def test_directories_made_on_the_way_are_private_too(tmp_path: Path) -> None:
+    make_private_directory(tmp_path / "bus" / "secrets")
+    assert (tmp_path / "bus").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "bus" / "secrets").stat().st_mode & 0o777 == 0o700

@@ -9,6 +9,7 @@ Every end of the program goes through `run`: exit code 0 (done), 1 (failed), 2 (
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -125,7 +126,7 @@ def _invoke(args: Sequence[str]) -> int:
 
         return shell_complete(program(), {}, PROGRAM, COMPLETE_VARIABLE, asked_by_shell)
     group = program()
-    with group.make_context(PROGRAM, list(args)) as ctx:
+    with group.make_context(PROGRAM, list(args), obj=tuple(args)) as ctx:
         group.invoke(ctx)
     sys.stdout.flush()
     return EXIT_OK
@@ -147,4 +148,8 @@ def run(args: Sequence[str], invoke: Callable[[Sequence[str]], int] = _invoke) -
 
 def main() -> None:
     """Entry point of the `twinlog` script."""
+    # A closed terminal or a polite kill ends a command as Ctrl-C does; what `nohup` ignores stays so.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))

@@ -26,9 +26,9 @@ STANDBY_HINT = "read there in groups named standby.…; to write: twinlog client
 
 @frame.command(
     example="""
-    twinlog client shop > shop.properties
+    twinlog client shop --directory clients
     twinlog client shop --gate --format librdkafka
-    twinlog client shop --format kcat --directory clients
+    twinlog client shop --format kcat
     twinlog client shop --site b --format java --store pkcs12
     """
 )

@@ -12,6 +12,7 @@ import functools
 import inspect
 import json
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -40,6 +41,7 @@ class Context:
     as_json: bool = False
     quiet: bool = False
     yes: bool = False
+    words: tuple[str, ...] = ()  # as they were typed after the program's name
     _at_end: ExitStack = field(default_factory=ExitStack)
     _loaded: Loaded | None = None
 
@@ -63,11 +65,12 @@ class Context:
         as_json = {"warning": {"file": file, **asdict(problem)}}
         click.echo(json.dumps(as_json) if self.as_json else problem.render(file), err=True)
 
-    def need_yes(self, what: str, *, where: str = "", arguments: str = "") -> None:
+    def need_yes(self, what: str, *, where: str = "") -> None:
         """Go no further unless the user gave --yes; nothing is asked, so that scripts never hang."""
         if not self.yes:
-            words = filter(None, (self.command_path, arguments, "--yes"))
-            raise UsageError(what, where=where, hint=" ".join(words))
+            # The very command that was called: without its options it would mean something else.
+            called = shlex.join(self.words) if self.words else self.command_path.partition(" ")[2]
+            raise UsageError(what, where=where, hint=f"twinlog {called} --yes")
 
 
 def load_bus(ctx: Context, *, warn: bool = False) -> Loaded:
@@ -107,8 +110,11 @@ def command(
         def call(
             file: Path | None, output: str, quiet: bool, yes: bool = False, *args: P.args, **own: P.kwargs
         ) -> None:
-            path = click.get_current_context().command_path
-            ctx = Context(path, file=file, as_json=output == "json", quiet=quiet, yes=yes)
+            called = click.get_current_context()
+            words = called.find_root().obj or ()
+            ctx = Context(
+                called.command_path, file=file, as_json=output == "json", quiet=quiet, yes=yes, words=words
+            )
             with ctx._at_end:
                 body(ctx, *args, **own)
 

@@ -10,6 +10,7 @@ import click
 from twinlog.cli import frame, output
 from twinlog.cli.buses import home_of
 from twinlog.cli.output import Column, Record, Table
+from twinlog.durable import make_private_directory
 from twinlog.errors import Findings
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def pause(ctx: frame.Context) -> None:
 
     home = home_of(ctx)
     flag = link.pause_flag(home)
-    flag.parent.mkdir(parents=True, exist_ok=True)
+    make_private_directory(flag.parent)
     flag.touch()
     ctx.emit(Record([Column("paused")], {"paused": True}))
 
@@ -234,7 +235,7 @@ def rebuild(ctx: frame.Context, topic: str) -> None:
     home = home_of(ctx)
     home.state()
     what = f"topic {topic} is deleted at the standby and copied again"
-    ctx.need_yes(what, where=str(home.file), arguments=topic)
+    ctx.need_yes(what, where=str(home.file))
     with home.state_file.locked("link rebuild"):
         rebuilding.rebuild(home, topic, ctx.progress)
     ctx.emit(Record([Column("topic"), Column("rebuilt")], {"topic": topic, "rebuilt": True}))

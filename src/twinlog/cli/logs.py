@@ -69,6 +69,8 @@ def moment(text: str, now: datetime | None = None) -> datetime:
 
     try:
         return (now or datetime.now(UTC)) - timedelta(seconds=parse_duration(text))
+    except OverflowError:
+        raise UsageError(f"--since {text}: before all calendars", hint="write 5m, 2h, or 7d") from None
     except UnitError:
         pass
     try:

@@ -97,7 +97,7 @@ def apply(ctx: frame.Context, topic: str, with_open: bool) -> None:
         is_there = _has_any(home, cluster, topic)
         if is_there:
             what = f"the salvaged records of topic {topic} are written to its end"
-            ctx.need_yes(what, where=str(home.file), arguments=topic)
+            ctx.need_yes(what, where=str(home.file))
         chosen = (lambda one: True) if with_open else reapply.is_committed
         with home.state_file.locked("salvage apply"):
             rows = reapply.apply(cluster, topic, chosen) if is_there else []

@@ -11,6 +11,7 @@ import click
 from twinlog.cli import frame
 from twinlog.cli.buses import home_of
 from twinlog.cli.output import Column, Record, Table
+from twinlog.durable import make_private_directory
 from twinlog.errors import Findings
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def pause(ctx: frame.Context) -> None:
     from twinlog.traffic import manager
 
     flag = manager.pause_flag(home_of(ctx))
-    flag.parent.mkdir(parents=True, exist_ok=True)
+    make_private_directory(flag.parent)
     flag.touch()
     ctx.emit(Record([Column("paused")], {"paused": True}))
 

@@ -27,7 +27,7 @@ from twinlog.errors import SiteError
 from twinlog.sites.home import Home
 from twinlog.sites.local import Kafka
 
-STOP_TIMEOUT_S = 90.0  # producers wait for what they have sent
+STOP_TIMEOUT_S = {True: 90.0, False: 20.0}  # writers wait for what they have sent
 KILL_TIMEOUT_S = 10.0
 LOOK_AGAIN_S = 0.1
 SUCCESSES = (b'"outcome":"ok"', b'"op":"read"')
@@ -116,7 +116,7 @@ class Load:
                     one.process.send_signal(signal.SIGTERM)
                 else:
                     recorder.event(Happening.NOTE, f"{name} had ended by itself")
-            end = time.monotonic() + STOP_TIMEOUT_S
+            end = time.monotonic() + STOP_TIMEOUT_S[writes]
             for one in ending:
                 if not _ended(one, end - time.monotonic()):
                     killed.append(one.client.name)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
-from twinlog.client.outcomes import Done, NotDone
+from twinlog.client.outcomes import Done, NotDone, Unknown, UnknownAtTwin
 from twinlog.client.outcomes import Outcome as LibraryOutcome
 from twinlog.client.producer import Producer
 from twinlog.drills.cast import KEYS, USER, Part
@@ -35,6 +35,7 @@ TRANSACTION_S = 20.0
 RECORDS_PER_TRANSACTION = 4
 ABORT_EVERY = 5  # so many transactions are between two that are aborted on purpose
 LOOK_AGAIN_S = 0.2
+GIVE_UP_S = 10.0  # without a success; then a program opens a new producer
 
 
 @dataclass
@@ -46,6 +47,8 @@ class Stage:
     recorder: Recorder
     stop: threading.Event
     numbers: count[int] = field(default_factory=count)
+    succeeded_s: float = field(default_factory=time.monotonic)  # when something did last
+    _trouble: str = ""
 
     def begun(self, transaction: str | None = None) -> Write:
         """The next write, written down as begun."""
@@ -67,10 +70,18 @@ class Stage:
 
     def ended(self, write: Write, outcome: Outcome, place: tuple[int, int] | None = None) -> None:
         """Write down how a write ended, and where."""
+        if outcome is Outcome.OK:
+            self.succeeded_s = time.monotonic()
         partition, offset = place if place is not None else (None, None)
         self.recorder.add(
             replace(write, outcome=outcome, end_s=self.recorder.now_s(), partition=partition, offset=offset)
         )
+
+    def trouble(self, reason: str) -> None:
+        """Write down why writes fail, once for each reason in a row."""
+        if reason != self._trouble:
+            self._trouble = reason
+            self.recorder.event(Happening.NOTE, f"{self.part.client.name} was told: {reason}")
 
     def told(self, write: Write) -> Callable[[Report], None]:
         """Takes what librdkafka says of a write."""
@@ -80,6 +91,7 @@ class Stage:
                 self.ended(write, Outcome.OK, (report.partition, report.offset))
             else:
                 self.ended(write, Outcome.FAILED if report.is_certain else Outcome.UNKNOWN)
+                self.trouble(report.reason)
 
         return told
 
@@ -208,20 +220,22 @@ def _aborted(producer: Transactional) -> bool:
 
 
 def write_to_twin(stage: Stage) -> None:
-    """The library's producer with acks=twin, opened anew when the sites change roles."""
+    """The library's producer with acks=twin; a new one when the sites change roles, or nothing works."""
     beat = Beat(stage.part.rate)
     producer: Producer | None = None
-    term = 0
+    term, opened_s = 0, 0.0
     while not stage.stop.wait(beat.left_s()):
         beat.passed()
         now = stage.home.state().term
+        stuck_s = time.monotonic() - max(opened_s, stage.succeeded_s)
         try:
-            if producer is None or now != term:
+            if producer is None or now != term or stuck_s > GIVE_UP_S:
                 if producer is not None:
                     producer.close(0.0)
-                producer, term = None, now
+                producer, term, opened_s = None, now, time.monotonic()
                 producer = Producer.of_bus(stage.home.file, USER, acks="twin")
-        except TwinlogError:
+        except TwinlogError as error:
+            stage.trouble(error.what)
             stage.stop.wait(LOOK_AGAIN_S)
             continue
         write = stage.begun()
@@ -235,8 +249,12 @@ def _twin_ended(stage: Stage, write: Write, done: Future[LibraryOutcome]) -> Non
     match done.result():
         case Done(partition, offset, twin=True):
             stage.ended(write, Outcome.OK, (partition, offset))
-        case NotDone():
+        case NotDone(reason):
             stage.ended(write, Outcome.FAILED)
+            stage.trouble(reason)
+        case Unknown(reason) | UnknownAtTwin(_, _, reason):
+            stage.ended(write, Outcome.UNKNOWN)
+            stage.trouble(reason)
         case _:
             stage.ended(write, Outcome.UNKNOWN)
 

@@ -68,7 +68,7 @@ def settle(
             if step not in due:
                 progress.note(f"site {name}: left alone without --yes: {step.what}")
         if due:
-            task = f"site {name}: applying {len(due)} changes"
+            task = f"site {name}: applying {len(due)} change{'' if len(due) == 1 else 's'}"
             progress.begin(task, total=len(due))
             with Cluster(home.admin_access(name)) as cluster:
                 for number, step in enumerate(due):

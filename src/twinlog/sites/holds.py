@@ -6,6 +6,8 @@ starts it removes it. The supervisor restarts only nodes without a hold.
 
 from __future__ import annotations
 
+import errno
+
 from twinlog.durable import write_text
 from twinlog.sites.layout import Node
 
@@ -15,7 +17,11 @@ FILE = "held"
 def hold(node: Node, why: str) -> None:
     """Say that the node is stopped on purpose."""
     if node.directory.exists():
-        write_text(node.directory / FILE, why + "\n")
+        try:
+            write_text(node.directory / FILE, why + "\n")
+        except OSError as error:
+            if error.errno != errno.ENOSPC:  # a node on a full disk must be stopped too
+                raise
 
 
 def release(node: Node) -> None:

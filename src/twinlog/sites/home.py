@@ -39,7 +39,8 @@ class Home:
         warn: Callable[[Problem, str], None] = lambda problem, file: None,
     ) -> None:
         self.bus = bus
-        self.file = file.absolute()
+        # By one name, however it was reached: nodes are known by the paths that they were started with.
+        self.file = file.absolute().parent.resolve() / file.name
         self._warn = warn
         self.directory = self.file.parent / DIRECTORY
         self.state_file = StateFile(self.directory)
@@ -58,6 +59,7 @@ class Home:
             return ports
 
         allocate(self.bus, state, self.directory, pick)
+        state.directory = str(self.directory)
         self.state_file.write(state)
         return state
 
@@ -84,7 +86,17 @@ class Home:
                 f"bus '{self.bus.bus}' was never brought up", where=str(self.directory), hint="twinlog up"
             )
         self._refuse_forgotten(state)
+        self._refuse_moved(state)
         return state
+
+    def _refuse_moved(self, state: BusState) -> None:
+        """Nodes of a bus whose directory was moved are known, and know their disks, by the old one."""
+        if state.directory and state.directory != str(self.directory) and state.sites:
+            raise SiteError(
+                f"this bus was brought up in {state.directory}, and its nodes may still run from there",
+                where=str(self.directory),
+                hint=f"mv {self.directory} {state.directory}",
+            )
 
     def refuse_lost_state(self) -> None:
         """Nodes that were once started are still there: nobody may decide anew who they are."""

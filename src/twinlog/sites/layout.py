@@ -124,7 +124,7 @@ def random_id() -> str:
 def allocate(
     bus: Bus, state: BusState, directory: Path, free_ports: Callable[[str, int], list[int]]
 ) -> BusState:
-    """Give every declared site and node what it keeps for life; what it has already, it keeps.
+    """Give every declared site and node what it keeps for life: from its first format on, for good.
 
     `free_ports(host, count)` finds ports nobody uses; it is asked only for nodes without a port.
     """
@@ -145,29 +145,31 @@ def allocate(
 def _allocate_nodes(
     name: str, site: Site, kept: SiteState, directory: Path, free_ports: Callable[[str, int], list[int]]
 ) -> None:
-    base = kept.index * IDS_PER_SITE
-    fixed = list(controller_ports(site))
-    for position in range(site.controllers):
-        number = base + FIRST_CONTROLLER + position
-        if number not in kept.nodes:
-            port = fixed[position] if fixed else free_ports(site.listen, 1)[0]
-            data = [str(directory / "sites" / name / f"{Kind.CONTROLLER}-{number}" / "data")]
-            kept.nodes[number] = NodeState({Listener.CONTROLLER.value: port}, [random_id()], data)
-    declared = broker_ports(site)
-    for position, broker in enumerate(site.broker_specs):
-        number = base + 1 + position
-        if number not in kept.nodes:
-            listeners = LISTENERS[Kind.BROKER]
-            ports = list(declared.get(position, ())) or free_ports(
-                broker.listen or site.listen, len(listeners)
-            )
-            roots = broker.data if broker.data is not None else site.data
-            data = [str((directory.parent / root).absolute() / f"{name}-broker-{number}") for root in roots]
-            data = data or [str(directory / "sites" / name / f"{Kind.BROKER}-{number}" / "data")]
-            named = {listener.value: port for listener, port in zip(listeners, ports, strict=True)}
-            kept.nodes[number] = NodeState(named, [random_id() for _ in data], data)
+    for place in _places(name, site, kept.index, directory):
+        node = kept.nodes.get(place.id)
+        if node is None:
+            ports = place.ports or free_ports(place.listen, len(LISTENERS[place.kind]))
+            kept.nodes[place.id] = NodeState(place.named(ports), [random_id() for _ in place.data], place.data)
+        elif not _is_settled(place, kept):
+            node.ports = place.named(place.ports) if place.ports else node.ports
+            ids = node.directory_ids + [random_id() for _ in place.data]
+            node.data, node.directory_ids = place.data, ids[: len(place.data)]
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where the file wants one node to be."""
+
+    id: int
+    kind: Kind
+    listen: str
+    ports: list[int]  # none: any that are free
+    data: list[str]
+    first_port: int | None = None  # of `port:`, of which the node's own are so many later
+    ports_later: int = 0
+
+    def named(self, ports: list[int]) -> dict[str, int]:
+        return {listener.value: port for listener, port in zip(LISTENERS[self.kind], ports, strict=True)}
 def lay_out(bus: Bus, name: str, state: BusState, directory: Path) -> SiteLayout:
     """The nodes that a site has, as far as they are remembered; `allocate` adds those newly declared.
 

@@ -7,6 +7,8 @@ is encrypted, every listener proves both ends or asks for a password, and what t
 
 from __future__ import annotations
 
+import re
+import struct
 from dataclasses import dataclass
 
 from twinlog.sites.layout import LISTENERS, Kind, Listener, Node, SiteLayout
@@ -159,22 +161,35 @@ def render(settings: dict[str, str]) -> str:
 
 
 def written(text: str) -> dict[str, str]:
-    """The values of a file that `render` wrote, as they stand there."""
-    return dict(line.split("=", 1) for line in text.splitlines() if line)
+    """The settings of a file that `render` wrote."""
+    pairs = (line.split("=", 1) for line in text.splitlines() if line)
+    return {name: _unescape(value) for name, value in pairs}
 
 
 def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
+    # Java reads these files as ISO-8859-1, drops the space before a value, and takes UTF-16 units.
+    return re.sub(r"^ |[^ -~]", lambda found: _units(found[0]), value.replace("\\", "\\\\"))
+
+
+def _units(character: str) -> str:
+    encoded = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{unit:04x}" for (unit,) in struct.iter_unpack(">H", encoded))
+
+
+def _unescape(value: str) -> str:
+    read = re.sub(r"\\(?:u([0-9a-f]{4})|(.))", lambda found: found[2] or chr(int(found[1], 16)), value)
+    return read.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def log_configuration(log_directory: str) -> str:
     """Log4j settings of a node: one rolling file, times in UTC so that logs of all nodes merge."""
+    directory = _escape(log_directory)
     return f"""\
 name = twinlog
 appender.file.type = RollingFile
 appender.file.name = file
-appender.file.fileName = {log_directory}/server.log
-appender.file.filePattern = {log_directory}/server.log.%i
+appender.file.fileName = {directory}/server.log
+appender.file.filePattern = {directory}/server.log.%i
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSS}}{{UTC}}Z %-5p %m (%c)%n
 appender.file.policies.type = Policies

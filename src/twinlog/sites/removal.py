@@ -7,6 +7,7 @@ directory of the bus goes last, and its state is the last file in it.
 
 from __future__ import annotations
 
+import errno
 import shutil
 import signal
 from collections.abc import Sequence
@@ -41,9 +42,19 @@ def destroy(home: Home, names: Sequence[str], progress: Progress, *, whole: bool
 def _destroy_sites(home: Home, names: Sequence[str], state: BusState, progress: Progress) -> list[Path]:
     present = [name for name in names if name in state.sites]
     state.destroying = sorted({*state.destroying, *present})
-    home.state_file.write(state)
     layouts = [home.layout(name) for name in present]
-    _kill([node for layout in layouts for node in layout.local_nodes])
+    nodes = [node for layout in layouts for node in layout.local_nodes]
+    try:
+        home.state_file.write(state)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        # On a full disk the logs of what is to go make room to write that down.
+        _kill(nodes)
+        for node in nodes:
+            _delete(node.directory / "log")
+        home.state_file.write(state)
+    _kill(nodes)
     deleted: list[Path] = []
     for layout in layouts:
         for node in layout.local_nodes:

@@ -10,22 +10,27 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from twinlog.durable import write_text
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from twinlog.durable import make_private_directory, write_text
 from twinlog.errors import SiteError, UsageError
 
 VERSION = 1
 DIRECTORY = ".twinlog"
+_EXACT = ConfigDict(extra="forbid")  # what a newer Twinlog remembers must not be lost unseen
 
 
 @dataclass
 class NodeState:
     """What one node keeps for life."""
+
+    __pydantic_config__ = _EXACT
 
     ports: dict[str, int]  # by listener: client, client_tls, link; or controller
     directory_ids: list[str]  # Kafka's id of each data directory, the first holds the metadata
@@ -36,6 +41,8 @@ class NodeState:
 @dataclass
 class SiteState:
     """What one site keeps for life."""
+
+    __pydantic_config__ = _EXACT
 
     index: int  # decides the node ids, so that those of two sites never meet
     cluster_id: str
@@ -48,14 +55,32 @@ class SiteState:
 class BusState:
     """The whole file."""
 
+    __pydantic_config__ = _EXACT
+
     bus: str
     active: str
     term: int = 1
     next_producer_range: int = 1  # 0 is where clusters of other makers start
     sites: dict[str, SiteState] = field(default_factory=dict)
     destroying: list[str] = field(default_factory=list)
+    directory: str = ""  # where it was brought up; processes and disks are known by it
     lost: list[str] = field(default_factory=list)  # sites that a failover left behind: not to be just started
     applied: dict[str, dict[str, str]] = field(default_factory=dict)  # site → user → password digest
+
+
+def make_home_directory(directory: Path) -> None:
+    """Make the directory of a bus, or its rights what they should be: records and keys lie in it."""
+    try:
+        make_private_directory(directory)
+    except FileExistsError as error:
+        raise _no_directory(directory) from error
+    ignored = directory / ".gitignore"
+    if not ignored.exists():
+        with suppress(OSError):  # of a full disk: nothing fails for want of this
+            write_text(ignored, "*\n")
+
+
+_STATE = TypeAdapter(BusState)
 
 
 class StateFile:
@@ -70,30 +95,40 @@ class StateFile:
         try:
             raw = json.loads(self.path.read_text())
         except FileNotFoundError:
+            if self.directory.is_symlink() and not self.directory.exists():
+                raise _no_directory(self.directory) from None
             return None
+        except NotADirectoryError as error:
+            raise _no_directory(self.directory) from error
         except ValueError as error:
-            raise SiteError(
-                f"the bus's state cannot be read: {error}",
-                where=str(self.path),
-                hint="was it edited by hand? It is plain JSON",
-            ) from error
+            raise self._unreadable(str(error)) from error
+        if not isinstance(raw, dict):
+            raise self._unreadable("it is no JSON object")
         if raw.get("version") != VERSION:
             raise SiteError(
                 f"the bus's state has version {raw.get('version')}; this Twinlog reads version {VERSION}",
                 where=str(self.path),
                 hint="twinlog version",
             )
-        return _from_json(raw)
+        try:
+            return _STATE.validate_python({key: value for key, value in raw.items() if key != "version"})
+        except ValidationError as error:
+            raise self._unreadable(_first_problem(error)) from error
+
+    def _unreadable(self, why: str) -> SiteError:
+        return SiteError(
+            f"the bus's state cannot be read: {why}", where=str(self.path), hint="twinlog recover"
+        )
 
     def write(self, state: BusState) -> None:
         """Replace the file as one step."""
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_home_directory(self.directory)
         write_text(self.path, json.dumps({"version": VERSION, **asdict(state)}, indent=1) + "\n")
 
     @contextmanager
     def locked(self, doing: str) -> Iterator[None]:
         """Hold the bus for one changing command; a second one is told who holds it."""
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_home_directory(self.directory)
         with (self.directory / "lock").open("a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -105,15 +140,23 @@ class StateFile:
                 ) from None
             file.seek(0)
             file.truncate()
-            file.write(f"twinlog {doing} (pid {os.getpid()})")
-            file.flush()
+            with suppress(OSError):  # of a full disk: `down` and `destroy` must work there too
+                file.write(f"twinlog {doing} (pid {os.getpid()})")
+                file.flush()
             yield
 
 
-def _from_json(raw: dict[str, Any]) -> BusState:
-    sites = {}
-    for name, site in raw["sites"].items():
-        nodes = {int(number): NodeState(**node) for number, node in site["nodes"].items()}
-        sites[name] = SiteState(**{**site, "nodes": nodes})
-    rest = {key: value for key, value in raw.items() if key not in ("version", "sites")}
-    return BusState(sites=sites, **rest)
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "unexpected_keyword_argument":
+        return f"this Twinlog does not know '{place}'; was it written by a newer one?"
+    return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
+
+
+def _no_directory(directory: Path) -> SiteError:
+    return SiteError(
+        "the bus keeps its state in a directory of this name, and it is something else",
+        where=str(directory),
+        hint=f"whose is it? ls -ld {shlex.quote(str(directory))}",
+    )

@@ -11,6 +11,7 @@ Each directory appears by one rename, so a format killed half-way is simply done
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -19,9 +20,10 @@ from pathlib import Path
 
 import crc32c
 
-from twinlog.durable import write_text
+from twinlog.durable import PRIVATE_DIRECTORY_MODE, write_text
 from twinlog.errors import PrerequisiteError, SiteError
 from twinlog.sites.layout import Kind, Listener, Node, SiteLayout
+from twinlog.sites.properties import render
 
 PRODUCER_IDS_PER_RANGE = 1 << 40
 FORMAT_TIMEOUT_S = 60
@@ -136,7 +138,7 @@ def _run_storage_tool(site: SiteLayout, java: Sequence[str], scratch: Path) -> P
         "controller.quorum.bootstrap.servers": ",".join(site.bootstrap(Listener.CONTROLLER)),
         "log.dirs": str(data),
     }
-    write_text(config, "".join(f"{name}={value}\n" for name, value in lines.items()))
+    write_text(config, render(lines))
     voters = ",".join(
         f"{node.id}@{node.address(Listener.CONTROLLER)}:{node.directory_ids[0]}" for node in site.controllers
     )
@@ -145,7 +147,7 @@ def _run_storage_tool(site: SiteLayout, java: Sequence[str], scratch: Path) -> P
     done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False)
     if done.returncode != 0:
         raise SiteError(
-            f"Kafka's storage tool refused to format: {_last_line(done.stderr or done.stdout)}",
+            f"Kafka's storage tool refused to format: {reason(done.stderr or done.stdout)}",
             where=f"site {site.name}",
             hint="twinlog plan",
         )
@@ -169,7 +171,8 @@ def _lay_out(
     making = making_of(target)
     try:
         shutil.rmtree(making, ignore_errors=True)
-        making.mkdir(parents=True)
+        making.parent.mkdir(parents=True, exist_ok=True)
+        making.mkdir(mode=PRIVATE_DIRECTORY_MODE)  # records lie in it
         (making / BOOTSTRAP).write_bytes(checkpoint)
         if position == 0 and node.kind is Kind.CONTROLLER:
             shutil.copytree(template / METADATA_LOG, making / METADATA_LOG)
@@ -191,6 +194,8 @@ def _lay_out(
         ) from error
 
 
-def _last_line(text: str) -> str:
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1] if lines else "no output"
+def reason(output: str) -> str:
+    """Why a Java tool failed: its last line that is not part of a stack trace."""
+    lines = [line.strip() for line in output.splitlines()]
+    told = [line for line in lines if line and not re.match(r"at \S+\(|\.\.\. \d+ (more|common)", line)]
+    return told[-1] if told else "no output"

@@ -39,3 +39,30 @@ def test_a_bus_that_lost_its_state_is_told_how_to_recover_it(
         ask(home)
     assert caught.value.hint == "twinlog recover"
     assert not home.state_file.path.exists()
+
+
+def test_a_bus_reached_by_a_link_is_the_same_bus(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    bus = Bus(bus="orders", sites={"a": Site(brokers=1)})
+    by_link, by_name = Home(bus, tmp_path / "link" / "twinlog.yaml"), Home(bus, real / "twinlog.yaml")
+    assert by_link.directory == by_name.directory
+
+
+def test_a_bus_that_was_moved_is_refused_with_the_way_back(tmp_path: Path) -> None:
+    bus = Bus(bus="orders", sites={"a": Site(brokers=1)})
+    before = tmp_path / "before"
+    before.mkdir()
+    Home(bus, before / "twinlog.yaml").allocate()
+    after = before.rename(tmp_path / "after")
+    with pytest.raises(SiteError, match="was brought up in") as error:
+        Home(bus, after / "twinlog.yaml").state()
+    assert error.value.hint == f"mv {after / '.twinlog'} {before / '.twinlog'}"
+
+
+def test_the_directory_of_a_bus_is_its_owners_alone_whoever_made_it(tmp_path: Path) -> None:
+    home = Home(Bus(bus="orders", sites={"a": Site(brokers=1)}), tmp_path / "twinlog.yaml")
+    home.directory.mkdir(mode=0o755)
+    home.allocate()
+    assert home.directory.stat().st_mode & 0o777 == 0o700
