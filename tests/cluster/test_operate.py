@@ -221,7 +221,7 @@ def test_debug_tls_adds_handshakes_to_the_log(operated: Bus) -> None:
 
 def test_a_grown_site_gets_its_new_broker(operated: Bus) -> None:
     change(operated, "brokers: 1", "brokers: 2")
-    assert any("1 new nodes" in what for what in steps(operated))
+    assert any("1 new node" in what for what in steps(operated))
     operated.done("apply")
     assert operated.json("plan") == []
     (site,) = operated.json("status")["sites"]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import COMMAND_TIMEOUT_S, Twinlog
 from tests.program.conftest import SAMPLE_PROGRAM, Sample
+from tests.program.prepared_bus import prepare
 
 
 def test_site_error_is_three_lines_on_stderr_and_exit_1(sample: Sample) -> None:
@@ -156,3 +157,50 @@ def test_loss_without_yes_is_refused_with_the_command_to_run(sample: Sample) -> 
     assert end.returncode == 2
     assert end.stderr.endswith("  where: site a\n  hint: twinlog sample remove --yes\n")
     assert sample("remove", "--yes").stdout == "removed\n"
+
+
+@pytest.mark.parametrize("command", ["up", "down"])
+@pytest.mark.parametrize("seconds", ["-1", "nan", "inf", "soon"])
+def test_a_timeout_that_is_no_time_exits_2(twinlog: Twinlog, command: str, seconds: str) -> None:
+    end = twinlog(command, "--timeout", seconds)
+    assert (end.returncode, end.stdout) == (2, "")
+    assert "'--timeout'" in end.stderr
+    assert end.stderr.endswith(f"hint: twinlog {command} --help\n")
+
+
+@pytest.mark.parametrize("state", ["[]", '{"version": 1}'])
+def test_a_broken_state_is_no_bug_and_leads_to_recover(twinlog: Twinlog, tmp_path: Path, state: str) -> None:
+    home = prepare(tmp_path / "work")
+    home.state_file.path.write_text(state)
+    end = twinlog("status")
+    assert end.returncode == 1
+    assert "the bus's state cannot be read" in end.stderr
+    assert end.stderr.endswith("hint: twinlog recover\n")
+
+
+def test_a_file_in_the_place_of_the_buss_directory_is_no_bug(twinlog: Twinlog, tmp_path: Path) -> None:
+    (tmp_path / "work" / "twinlog.yaml").write_text("bus: orders\nsites: {a: {brokers: 1}}\n")
+    (tmp_path / "work" / ".twinlog").write_text("")
+    end = twinlog("plan")
+    assert end.returncode == 1
+    assert "ls -ld" in end.stderr
+
+
+@pytest.mark.parametrize("since", ["99999999999d", "0001-01-01"])
+def test_logs_since_before_all_time_exits_2(twinlog: Twinlog, tmp_path: Path, since: str) -> None:
+    prepare(tmp_path / "work")
+    end = twinlog("logs", "--since", since)
+    assert end.returncode == 2
+    assert f"--since {since}" in end.stderr
+
+
+def test_a_port_that_a_formatted_node_cannot_take_is_a_difference(twinlog: Twinlog, tmp_path: Path) -> None:
+    home = prepare(tmp_path / "work", "bus: orders\nsites: {a: {brokers: 1, port: 29555}}\n")
+    state = home.state()
+    for node in state.sites["a"].nodes.values():
+        node.formatted = True
+    home.state_file.write(state)
+    home.file.write_text("bus: orders\nsites: {a: {brokers: 1, port: 29655}}\n")
+    end = twinlog("plan", "-o", "json")
+    assert end.returncode == 3
+    assert "a/broker-1: keeps port 29555" in end.stdout

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
 from twinlog.cli import frame
-from twinlog.cli.buses import home_of, site_option
+from twinlog.cli.buses import home_of, site_option, timeout_option
 from twinlog.cli.output import Column, Record
 
 
@@ -16,9 +14,7 @@ from twinlog.cli.output import Column, Record
     """
 )
 @site_option
-@click.option(
-    "--timeout", type=float, default=60.0, show_default=True, help="Seconds before a node is killed."
-)
+@timeout_option(default_s=60.0, help="Seconds before a node is killed.")
 def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
     """Stop the sites that Twinlog runs; nothing is deleted.
 

@@ -75,9 +75,9 @@ def moment(text: str, now: datetime | None = None) -> datetime:
         pass
     try:
         time = datetime.fromisoformat(text)
-    except ValueError:
+        return time if time.tzinfo is not None else time.astimezone()
+    except (ValueError, OverflowError):  # the latter at the ends of the calendar
         raise UsageError(f"--since {text}: not a time", hint="write 5m, 2h, or 2026-01-31T12:00") from None
-    return time if time.tzinfo is not None else time.astimezone()
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

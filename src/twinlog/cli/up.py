@@ -7,7 +7,7 @@ import time
 import click
 
 from twinlog.cli import frame
-from twinlog.cli.buses import home_of, site_option
+from twinlog.cli.buses import home_of, site_option, timeout_option
 from twinlog.cli.output import Column, Table
 
 
@@ -21,9 +21,7 @@ from twinlog.cli.output import Column, Table
 @site_option
 @click.option("--supervise", is_flag=True, help="Leave a supervisor that restarts brokers that die.")
 @click.option("--debug", type=click.Choice(["tls"]), help="Log every TLS handshake of the nodes started now.")
-@click.option(
-    "--timeout", type=float, default=120.0, show_default=True, help="Seconds until a site must be ready."
-)
+@timeout_option(default_s=120.0, help="Seconds until a site must be ready.")
 def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | None, timeout: float) -> None:
     """Bring up the sites and make them what the file declares.
 

@@ -135,9 +135,11 @@ class Index:
 
     def site_of(self, write: Write) -> str | None:
         """The site that acknowledged a write, as far as anybody knows."""
-        if write.site is None and write.value in self.salvaged:
-            return self.salvaged[write.value].site
-        return write.site
+        kept = self.salvaged.get(write.value)
+        if write.site is not None or kept is None:
+            return write.site
+        # One that was answered elsewhere was sent again after the lost site had kept it without an answer.
+        return kept.site if self.position_of(write) == (kept.topic, kept.partition, kept.offset) else None
 
     def position_of(self, write: Write) -> Position | None:
         """Where a write was acknowledged, or where salvage found it."""

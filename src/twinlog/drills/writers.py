@@ -35,7 +35,7 @@ TRANSACTION_S = 20.0
 RECORDS_PER_TRANSACTION = 4
 ABORT_EVERY = 5  # so many transactions are between two that are aborted on purpose
 LOOK_AGAIN_S = 0.2
-GIVE_UP_S = 10.0  # without a success; then a program opens a new producer
+GIVE_UP_S = 40.0  # without a success, longer than a write has; then a program opens a new producer
 
 
 @dataclass

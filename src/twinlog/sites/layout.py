@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -65,6 +65,7 @@ class Node:
     settings: dict[str, str] = field(default_factory=dict, hash=False)  # declared, in Kafka's words
     declared: bool = True  # False for a broker that the file no longer has
     remote: bool = False  # runs on another machine, from a bundle: not ours to start or stop
+    withheld: tuple[str, ...] = ()  # variables with users' passwords, which are nothing to a node
 
     @property
     def name(self) -> str:
@@ -113,6 +114,31 @@ class SiteLayout:
         raise SiteError(f"site {self.name} has no node {number}", hint=f"its nodes are {known}")
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Something that a node keeps, and what to write in the file so that it says the same."""
+
+    what: str  # "port 29092"
+    hint: str
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the file wants one node to be."""
+
+    id: int
+    kind: Kind
+    listen: str
+    ports: list[int]  # none: any that are free
+    ports_later: int  # how far its first port is above the `port:` of the file
+    shares_port: bool  # that `port:` is its site's
+    data: list[str]
+
+    def named(self, ports: list[int]) -> dict[str, int]:
+        """Ports by the listeners of such a node."""
+        return {listener.value: port for listener, port in zip(LISTENERS[self.kind], ports, strict=True)}
+
+
 def random_id() -> str:
     """A fresh id as Kafka writes them: 16 random bytes in URL-safe base64, no leading dash."""
     while True:
@@ -149,27 +175,80 @@ def _allocate_nodes(
         node = kept.nodes.get(place.id)
         if node is None:
             ports = place.ports or free_ports(place.listen, len(LISTENERS[place.kind]))
-            kept.nodes[place.id] = NodeState(place.named(ports), [random_id() for _ in place.data], place.data)
+            kept.nodes[place.id] = NodeState(
+                place.named(ports), [random_id() for _ in place.data], place.data
+            )
         elif not _is_settled(place, kept):
             node.ports = place.named(place.ports) if place.ports else node.ports
             ids = node.directory_ids + [random_id() for _ in place.data]
             node.data, node.directory_ids = place.data, ids[: len(place.data)]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where the file wants one node to be."""
+def _is_settled(place: _Place, kept: SiteState) -> bool:
+    """True when a node can no longer be moved; controllers are known to all nodes of their site."""
+    if place.kind is Kind.CONTROLLER:
+        return any(node.formatted for node in kept.nodes.values())
+    return kept.nodes[place.id].formatted
 
-    id: int
-    kind: Kind
-    listen: str
-    ports: list[int]  # none: any that are free
-    data: list[str]
-    first_port: int | None = None  # of `port:`, of which the node's own are so many later
-    ports_later: int = 0
 
-    def named(self, ports: list[int]) -> dict[str, int]:
-        return {listener.value: port for listener, port in zip(LISTENERS[self.kind], ports, strict=True)}
+def kept_otherwise(bus: Bus, name: str, state: BusState, directory: Path) -> dict[int, list[Kept]]:
+    """What settled nodes of a site keep although the file now wants it otherwise, by node id."""
+    kept = state.sites[name]
+    places = [
+        place
+        for place in _places(name, bus.sites[name], kept.index, directory)
+        if place.id in kept.nodes and _is_settled(place, kept)
+    ]
+    shared = {_said(place, kept.nodes[place.id]) for place in places if place.shares_port}
+    found: dict[int, list[Kept]] = {}
+    for place in places:
+        node = kept.nodes[place.id]
+        if place.ports and node.ports != place.named(place.ports):
+            said = _said(place, node)
+            agreed = said is not None and (not place.shares_port or len(shared) == 1)
+            hint = f"port: {said}" if agreed else "take `port:` out of the file"
+            port = node.ports[LISTENERS[place.kind][0].value]
+            found.setdefault(place.id, []).append(Kept(f"port {port}", hint))
+        if node.data != place.data:
+            roots = ", ".join(str(Path(path).parent) for path in node.data)
+            own = node.data == _own_data(name, place.kind, place.id, directory)
+            hint = "take `data:` out of the file" if own else f"data: [{roots}]"
+            found.setdefault(place.id, []).append(Kept(f"its data in {', '.join(node.data)}", hint))
+    return found
+
+
+def _said(place: _Place, node: NodeState) -> int | None:
+    """What `port:` would have to be for the ports that a node has; None if it cannot say them."""
+    first = node.ports[LISTENERS[place.kind][0].value]
+    row = place.named(list(range(first, first + len(place.ports))))
+    said = first - place.ports_later
+    return said if node.ports == row and said > 0 else None
+
+
+def _places(name: str, site: Site, index: int, directory: Path) -> Iterator[_Place]:
+    base = index * IDS_PER_SITE
+    for position in range(site.controllers):
+        number = base + FIRST_CONTROLLER + position
+        ports = list(controller_ports(site)[position : position + 1])
+        data = _own_data(name, Kind.CONTROLLER, number, directory)
+        later = ports[0] - site.port if site.port else 0
+        yield _Place(number, Kind.CONTROLLER, site.listen, ports, later, bool(ports), data)
+    declared = broker_ports(site)
+    for position, broker in enumerate(site.broker_specs):
+        number = base + 1 + position
+        ports = list(declared.get(position, ()))
+        roots = broker.data if broker.data is not None else site.data
+        data = [str((directory.parent / root).absolute() / f"{name}-broker-{number}") for root in roots]
+        data = data or _own_data(name, Kind.BROKER, number, directory)
+        shares = site.port is not None and broker.port is None
+        later = ports[0] - site.port if site.port and shares else 0
+        yield _Place(number, Kind.BROKER, broker.listen or site.listen, ports, later, shares, data)
+
+
+def _own_data(name: str, kind: Kind, number: int, directory: Path) -> list[str]:
+    return [str(directory / "sites" / name / f"{kind}-{number}" / "data")]
+
+
 def lay_out(bus: Bus, name: str, state: BusState, directory: Path) -> SiteLayout:
     """The nodes that a site has, as far as they are remembered; `allocate` adds those newly declared.
 
@@ -178,6 +257,8 @@ def lay_out(bus: Bus, name: str, state: BusState, directory: Path) -> SiteLayout
     site = bus.sites[name]
     kept = state.sites[name]
     base = kept.index * IDS_PER_SITE
+    given = (user.password for user in bus.users.values() if user.password is not None)
+    withheld = tuple(sorted(password.env for password in given if password.env is not None))
 
     def node(kind: Kind, number: int, position: int, declared: Broker | None) -> Node:
         remembered = kept.nodes[number]
@@ -201,6 +282,7 @@ def lay_out(bus: Bus, name: str, state: BusState, directory: Path) -> SiteLayout
             settings=broker_settings(bus, name, position if is_broker and declared else None),
             declared=declared is not None,
             remote=is_remote(site, broker) if is_broker else site.remote,
+            withheld=withheld,
         )
 
     specs = site.broker_specs

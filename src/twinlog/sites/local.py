@@ -279,7 +279,7 @@ def stop(nodes: Sequence[Node], progress: Progress, *, timeout_s: float = STOP_T
     running = processes.find(nodes)
     if not running:
         return 0
-    name = f"stopping {len(running)} {nodes[0].kind}s"
+    name = f"stopping {len(running)} {nodes[0].kind}{'' if len(running) == 1 else 's'}"
     progress.begin(name)
     processes.end(list(running.values()), signal.SIGTERM)
     stubborn = processes.wait(list(running.values()), timeout_s)

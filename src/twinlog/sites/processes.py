@@ -7,7 +7,6 @@ next one finds them; a recycled pid can never be mistaken for a broker.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import threading
@@ -19,7 +18,7 @@ import psutil
 
 from twinlog.errors import SiteError
 from twinlog.sites import cgroups
-from twinlog.sites.java import Java
+from twinlog.sites.java import Java, environment
 from twinlog.sites.layout import Node
 
 ARGUMENT_FILE = "jvm.args"
@@ -66,16 +65,10 @@ def start(node: Node, java: Java) -> tuple[psutil.Process, str]:
             stderr=subprocess.STDOUT,
             cwd=node.directory,
             start_new_session=True,  # Ctrl-C in the terminal is for Twinlog, which then decides
-            env=_environment(),
+            env=environment(node.withheld),
         )
     remark = cgroups.limit(child.pid, node.directory, node.cpus) if node.cpus else ""
     return psutil.Process(child.pid), remark
-
-
-def _environment() -> dict[str, str]:
-    """The user's environment without what would change a broker behind our back."""
-    dropped = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
-    return {name: value for name, value in os.environ.items() if name not in dropped}
 
 
 def is_running(process: psutil.Process) -> bool:

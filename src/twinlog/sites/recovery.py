@@ -133,7 +133,8 @@ def give_missing_ports(bus: Bus, state: BusState, free_ports: Callable[[str, int
 def differences(before: BusState | None, found: BusState) -> Iterator[Difference]:
     """In what a remembered state is not what was found."""
     if before is None:
-        yield Difference("the state", "nothing", f"{len(found.sites)} sites")
+        sites = f"{len(found.sites)} site{'' if len(found.sites) == 1 else 's'}"
+        yield Difference("the state", "nothing", sites)
         return
     for what, old, new in (
         ("the active site", before.active, found.active),

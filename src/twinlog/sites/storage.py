@@ -22,6 +22,7 @@ import crc32c
 
 from twinlog.durable import PRIVATE_DIRECTORY_MODE, write_text
 from twinlog.errors import PrerequisiteError, SiteError
+from twinlog.sites.java import environment
 from twinlog.sites.layout import Kind, Listener, Node, SiteLayout
 from twinlog.sites.properties import render
 
@@ -144,7 +145,14 @@ def _run_storage_tool(site: SiteLayout, java: Sequence[str], scratch: Path) -> P
     )
     command = [*java, "kafka.tools.StorageTool", "format", "--cluster-id", site.cluster_id]
     command += ["--config", str(config), "--initial-controllers", voters]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=FORMAT_TIMEOUT_S,
+        check=False,
+        env=environment(first.withheld),
+    )
     if done.returncode != 0:
         raise SiteError(
             f"Kafka's storage tool refused to format: {reason(done.stderr or done.stdout)}",

@@ -20,7 +20,7 @@ from twinlog.errors import TwinlogError
 from twinlog.sites import prerequisites, properties, storage
 from twinlog.sites.archive import Training
 from twinlog.sites.home import Home
-from twinlog.sites.java import Java
+from twinlog.sites.java import Java, environment
 from twinlog.sites.layout import Listener, SiteLayout
 from twinlog.sites.readiness import wait_until_ready
 from twinlog.spec.model import Bus, Site, User
@@ -55,7 +55,9 @@ def trainer(java: Java, class_path: Sequence[Path], tool: Sequence[str]) -> Trai
         arguments = properties.jvm_options(node, layout, tuple(map(str, class_path)), None, tuple(options))
         command = [str(java.binary), *arguments, "kafka.Kafka", str(node.directory / "server.properties")]
         with (directory / "console.log").open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=environment()
+            )
         try:
             watched = {node.id: psutil.Process(process.pid)}
             wait_until_ready(layout, home.admin_access("a"), watched, READY_TIMEOUT_S)

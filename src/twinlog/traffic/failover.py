@@ -32,10 +32,11 @@ def fence(ground: Ground, move: Move) -> Move:
         layout = ground.home.layout(move.source)
         for node in layout.local_nodes:
             holds.hold(node, f"{move.kind} to {move.target}")
-        left = list(processes.find(ground.brokers(move.source)).values())
+        # Controllers too: one that hangs would keep the site from coming back.
+        left = list(processes.find(layout.local_nodes).values())
         processes.end(left, signal.SIGKILL)
         if processes.wait(left, local.KILL_TIMEOUT_S):
-            raise SiteError(f"brokers of site {move.source} do not end", hint="ps -ef | grep kafka.Kafka")
+            raise SiteError(f"nodes of site {move.source} do not end", hint="ps -ef | grep kafka.Kafka")
         remote = [node.name for node in layout.brokers if node.remote]
         if not remote:
             return move

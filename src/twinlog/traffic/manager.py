@@ -146,7 +146,7 @@ class Manager:
         self._home = home
         self._log = log
         self._progress: Progress = Logged(log)
-        self._said = ""
+        self._said = self._put_off = ""
         self.step: Step = decide.Nothing("it has only just begun")
         accesses = {site: home.admin_access(site) for site in home.bus.sites}
         self._entrance = Entrance(home, log, self._dressed)
@@ -226,7 +226,10 @@ class Manager:
                 if move is not None:
                     carry_out(ground, move)
         except UsageError as error:
-            self._say(f"not now: {error}")  # another command is changing the bus, perhaps this very move
+            # Another command is changing the bus, perhaps with this very move.
+            if str(error) != self._put_off:
+                self._put_off = str(error)
+                self._log(f"not now: {error}")
         except TwinlogError as error:
             self._log(f"error: {error}")
 

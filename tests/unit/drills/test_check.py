@@ -10,6 +10,7 @@ from tests.unit.drills.story import GROUP, TOPIC, Story, found
 from twinlog.drills.finding import Finding, Kind
 from twinlog.drills.history import (
     Commit,
+    Event,
     Final,
     Happening,
     History,
@@ -282,7 +283,14 @@ def test_site_of_a_stale_write_is_known_from_salvage_if_its_client_does_not_say(
     value = story.write()
     history = changed(story, value, site=None, end_s=story.now_s + 9)
     assert found(history) == []
-    kept = replace(history, salvaged=(Salvaged("a", TOPIC, 0, 5, value),))
+    (write,) = (one for one in history.writes if one.value == value)
+    assert write.partition is not None
+    assert write.offset is not None
+    kept = replace(
+        history,
+        finals=tuple(one for one in history.finals if one.value != value),
+        salvaged=(Salvaged("a", TOPIC, write.partition, write.offset, value),),
+    )
     assert kinds(kept) == {Kind.SALVAGED: [value], Kind.STALE: [value]}
 
 
@@ -400,3 +408,18 @@ def test_record_read_with_read_twin_must_stay() -> None:
     assert kinds(story.history()) == {Kind.SALVAGED: [value]}
     story.told[-1] = replace(read, twin=True)
     assert kinds(story.history()) == {Kind.SALVAGED: [value], Kind.VANISHED: [value]}
+
+
+def test_record_that_salvage_has_and_the_other_site_acknowledged_after_a_retry_is_not_stale() -> None:
+    sent = Write("java-1", "java", "1", False, "orders", "java-1:7", Outcome.OK, end_s=20.0)
+    told: list[Operation] = [
+        Event(Happening.OPENED, 1.0, "a is active", {"site": "a", "planned": True}),
+        Event(Happening.FAULT, 9.0, "a hangs", {"fault": "1", "site": "a"}),
+        Event(Happening.OPENED, 15.0, "b is active", {"site": "b", "planned": False}),
+        Salvaged("a", "orders", 0, 3, "java-1:7"),
+        *(Final(site, "orders", 0, 5, "java-1:7", 0) for site in ("b", "a")),
+    ]
+    answered_by_b = replace(sent, partition=0, offset=5)
+    assert found(History.of([answered_by_b, *told])) == []
+    answered_by_a = replace(sent, partition=0, offset=3)
+    assert Kind.STALE in {one.kind for one in found(History.of([answered_by_a, *told]))}

@@ -15,6 +15,7 @@ from twinlog.ops import steps
 from twinlog.ops.plan import loses_records
 from twinlog.ops.rights import principal, rights
 from twinlog.ops.world import NodeWorld, TopicWorld, World
+from twinlog.sites.layout import Kept
 from twinlog.spec.model import Auth, Bus, Cleanup, Quota, Role, Site, Topic, User
 from twinlog.wire.access import Mechanism
 from twinlog.wire.acls import Acl, Operation, Resource
@@ -319,7 +320,7 @@ def test_a_role_record_that_says_something_else_is_written_anew(before: Standing
     ("nodes", "wanted"),
     [
         ((), ["start 4 new nodes"]),
-        (running_nodes(2), ["start 1 new nodes"]),
+        (running_nodes(2), ["start 1 new node"]),
         (
             tuple(replace(node, running=node.id != 2) for node in running_nodes()),
             ["start a/broker-2"],
@@ -358,6 +359,16 @@ def test_other_numbers_of_controllers_or_fewer_partitions_or_copies_cannot_be_ha
     cannot = [step for step in plan(bus, Role.ACTIVE, world, {}) if isinstance(step, steps.Impossible)]
     assert [step.subject for step in cannot] == ["controllers", "topic orders", "topic orders"]
     assert [step.hint for step in cannot] == ["controllers: 1", "partitions: 4", "replication: 3"]
+
+
+def test_another_port_or_disk_of_a_formatted_node_cannot_be_had_by_a_plan() -> None:
+    first, *rest = running_nodes()
+    kept = (Kept("port 9092", "port: 9092"), Kept("its data in /d/a-broker-1", "data: [/d]"))
+    world = World(SITE, (replace(first, keeps=kept), *rest), brokers=3)
+    found = plan(Bus(bus="model", sites={SITE: OURS}), Role.ACTIVE, world, {})
+    cannot = [step for step in found if isinstance(step, steps.Impossible)]
+    assert [step.hint for step in cannot] == ["port: 9092", "data: [/d]"]
+    assert cannot[0].what.startswith(f"{first.name}: keeps port 9092")
 
 
 def test_an_unreachable_site_is_planned_as_far_as_its_nodes_are_known() -> None:

@@ -10,9 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.errors import SiteError
-from twinlog.sites.layout import Kind, Listener, SiteLayout, allocate, lay_out, random_id
+from twinlog.sites.layout import (
+    Kept,
+    Kind,
+    Listener,
+    SiteLayout,
+    allocate,
+    kept_otherwise,
+    lay_out,
+    random_id,
+)
 from twinlog.sites.state import BusState
-from twinlog.spec.model import Broker, Bus, Site
+from twinlog.spec.model import Broker, Bus, Password, Site, User
 
 HOME = Path("/bus/.twinlog")
 
@@ -63,6 +72,78 @@ def test_ports_of_the_file_are_taken_as_they_are() -> None:
     assert layout.brokers[0].ports == {Listener.CLIENT: 9092, Listener.CLIENT_TLS: 9093, Listener.LINK: 9094}
     assert layout.brokers[1].ports[Listener.CLIENT] == 9500
     assert layout.controllers[0].ports == {Listener.CONTROLLER: 10092}
+
+
+def test_a_node_that_is_not_formatted_takes_ports_and_data_that_changed_in_the_file() -> None:
+    state = BusState(bus="orders", active="a")
+    before = laid_out(bus(Site(brokers=1, port=9092)), state)["a"]
+    after = laid_out(bus(Site(brokers=1, port=9192, data=("/disk1", "/disk2"))), state)["a"]
+    assert after.brokers[0].ports[Listener.CLIENT] == 9192
+    assert after.controllers[0].ports == {Listener.CONTROLLER: 10192}
+    assert after.brokers[0].data == (Path("/disk1/a-broker-1"), Path("/disk2/a-broker-1"))
+    assert after.brokers[0].directory_ids[:1] == before.brokers[0].directory_ids
+    assert len(after.brokers[0].directory_ids) == 2
+    assert kept_otherwise(bus(Site(brokers=1, port=9999)), "a", state, HOME) == {}
+
+
+def test_a_formatted_node_keeps_its_ports_and_data_and_the_hint_is_what_it_keeps() -> None:
+    state = BusState(bus="orders", active="a")
+    brokers = (Broker(), Broker(data=("/disk1",)), Broker(port=9500))
+    first = bus(Site(brokers=brokers, port=9092))
+    before = laid_out(first, state)["a"]
+    for node in state.sites["a"].nodes.values():
+        node.formatted = True
+    assert kept_otherwise(first, "a", state, HOME) == {}
+    changed = (Broker(data=("/disk1",)), Broker(data=("/disk2",)), Broker(port=9600))
+    second = bus(Site(brokers=changed, port=9192))
+    after = laid_out(second, state)["a"]
+    assert [node.ports for node in after.nodes] == [node.ports for node in before.nodes]
+    assert [node.data for node in after.nodes] == [node.data for node in before.nodes]
+    assert kept_otherwise(second, "a", state, HOME) == {
+        901: [Kept("port 10092", "port: 9092")],
+        1: [
+            Kept("port 9092", "port: 9092"),
+            Kept("its data in /bus/.twinlog/sites/a/broker-1/data", "take `data:` out of the file"),
+        ],
+        2: [Kept("port 9096", "port: 9092"), Kept("its data in /disk1/a-broker-2", "data: [/disk1]")],
+        3: [Kept("port 9500", "port: 9500")],
+    }
+
+
+def test_controllers_stay_once_any_node_of_their_site_is_formatted() -> None:
+    state = BusState(bus="orders", active="a")
+    laid_out(bus(Site(brokers=1, port=9092)), state)
+    state.sites["a"].nodes[1].formatted = True
+    moved = bus(Site(brokers=2, port=9192))
+    layout = laid_out(moved, state)["a"]
+    assert layout.controllers[0].ports == {Listener.CONTROLLER: 10092}
+    assert 901 in kept_otherwise(moved, "a", state, HOME)
+
+
+def test_ports_found_by_chance_are_kept_by_taking_the_sites_line_out() -> None:
+    state = BusState(bus="orders", active="a")
+    laid_out(bus(Site(brokers=2)), state)
+    for node in state.sites["a"].nodes.values():
+        node.formatted = True
+    kept = kept_otherwise(bus(Site(brokers=2, port=9092)), "a", state, HOME)
+    assert {one.hint for of_node in kept.values() for one in of_node} == {"take `port:` out of the file"}
+    assert kept.keys() == {901, 1, 2}
+
+
+def test_ports_that_no_file_could_name_are_kept_by_taking_the_line_out() -> None:
+    state = BusState(bus="orders", active="a")
+    laid_out(bus(Site(brokers=1)), state)
+    node = state.sites["a"].nodes[1]
+    node.formatted = True
+    node.ports["link"] += 50
+    (kept,) = kept_otherwise(bus(Site(brokers=(Broker(port=9092),))), "a", state, HOME)[1]
+    assert kept.hint == "take `port:` out of the file"
+
+
+def test_variables_with_passwords_are_withheld_from_every_node() -> None:
+    users = {"shop": User(password=Password(env="SHOP")), "bank": User(password=Password(file="f"))}
+    layout = laid_out(Bus(bus="orders", sites={"a": Site(brokers=1)}, users=users))["a"]
+    assert [node.withheld for node in layout.nodes] == [("SHOP",), ("SHOP",)]
 
 
 def test_racks_go_round_and_a_broker_may_have_its_own() -> None:

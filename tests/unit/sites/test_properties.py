@@ -14,6 +14,7 @@ from twinlog.sites.properties import (
     archive_options,
     argument_file,
     jvm_options,
+    log_configuration,
     render,
     server_properties,
     written,
@@ -82,14 +83,20 @@ def test_settings_of_the_broker_win_over_those_of_the_site() -> None:
     assert (first["num.io.threads"], second["num.io.threads"]) == ("3", "5")
 
 
-values = st.text(st.sampled_from("ab =:#!\\\n"), max_size=20)
+values = st.text(st.sampled_from("ab =:#!\\\nu0\r\té\u2028\U0001f40d"), max_size=20) | st.text(max_size=20)
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z.]{1,20}", fullmatch=True), values))
 def test_what_is_written_is_one_line_a_setting(settings: dict[str, str]) -> None:
     text = render(settings)
     assert len(text.splitlines()) == len(settings)
-    assert written(text).keys() == settings.keys()
+    assert text.isascii()
+    assert written(text) == settings
+
+
+def test_paths_that_are_not_ascii_are_written_as_java_reads_them() -> None:
+    assert render({"log.dirs": "/srv/büro/🐍"}) == "log.dirs=/srv/b\\u00fcro/\\ud83d\\udc0d\n"
+    assert "fileName = /srv/b\\u00fcro/server.log\n" in log_configuration("/srv/büro")
 
 
 def test_small_heaps_get_the_small_collector_and_large_ones_the_large() -> None:

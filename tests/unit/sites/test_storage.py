@@ -12,7 +12,7 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from twinlog.errors import SiteError
 from twinlog.sites.layout import Kind, Node
-from twinlog.sites.storage import first_producer_id, is_formatted, with_first_producer_id
+from twinlog.sites.storage import first_producer_id, is_formatted, reason, with_first_producer_id
 
 
 def batch(base_offset: int, values: list[bytes]) -> bytes:
@@ -66,3 +66,15 @@ def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("#\nversion=1\ncluster.id=cluster\nnode.id=2\n")
     with pytest.raises(SiteError, match="node 2"):
         is_formatted(node(tmp_path), "cluster")
+
+
+def test_the_reason_of_a_failed_tool_is_no_line_of_its_stack() -> None:
+    output = """Formatting failed
+Exception in thread "main" java.nio.file.NoSuchFileException: format.properties
+\tat java.base/sun.nio.fs.UnixException.translate(UnixException.java:92)
+\tat kafka.tools.StorageTool$.main(StorageTool.scala:86)
+\t... 3 more
+"""
+    assert reason(output).endswith("NoSuchFileException: format.properties")
+    assert reason("at most one controller is allowed\n") == "at most one controller is allowed"
+    assert reason("\n") == "no output"

@@ -1,0 +1,44 @@
+"""What the process of a node is given and what it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from twinlog.sites import processes
+from twinlog.sites.java import Java
+from twinlog.sites.layout import Kind, Node
+
+END_TIMEOUT_S = 20.0  # of a script of one line, on a busy machine
+
+
+def test_passwords_and_our_own_variables_do_not_reach_a_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binary = tmp_path / "java"
+    binary.write_text("#!/bin/sh\nexec env\n")
+    binary.chmod(0o755)
+    for name in ("SHOP_PASSWORD", "TWINLOG_CACHE", "JAVA_TOOL_OPTIONS", "OTHER"):
+        monkeypatch.setenv(name, f"value-of-{name}")
+    monkeypatch.setenv("LC_ALL", "C")
+    node = Node(
+        "a",
+        1,
+        Kind.BROKER,
+        tmp_path / "broker-1",
+        (tmp_path,),
+        ("x",),
+        "127.0.0.1",
+        "127.0.0.1",
+        {},
+        1,
+        withheld=("SHOP_PASSWORD",),
+    )
+    process, _ = processes.start(node, Java(binary, 17, "17"))
+    assert processes.wait([psutil.Process(process.pid)], END_TIMEOUT_S) == []
+    seen = (node.directory / "log" / processes.CONSOLE_LOG).read_text()
+    assert "OTHER=value-of-OTHER" in seen
+    assert "LC_ALL=C.UTF-8" in seen  # else Java opens no file whose name is not ASCII
+    assert not any(f"value-of-{name}" in seen for name in ("SHOP_PASSWORD", "TWINLOG_CACHE", "JAVA_TOOL"))
