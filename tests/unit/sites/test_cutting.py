@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.errors import SiteError, UsageError
-from twinlog.sites import replicas
+from twinlog.sites import cutting, replicas
 from twinlog.sites.cutting import Outcome, cut
 from twinlog.sites.layout import Kind, Node, SiteLayout
 from twinlog.sites.replicas import Kept, Replica, Segment
@@ -305,7 +305,8 @@ def test_a_broker_on_another_machine_is_refused(disk: Path) -> None:
         cut(site_of(disk, remote=True), {PLACE: 8})
 
 
-def test_a_disk_that_a_process_has_locked_is_refused(disk: Path) -> None:
+def test_a_disk_that_a_process_has_locked_is_refused(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutting, "LOCK_TIMEOUT_S", 0.2)
     written(disk, THREE_SEGMENTS)
     holder = (
         "import fcntl, sys; handle = open(sys.argv[1], 'ab'); "
