@@ -87,6 +87,7 @@ def left_behind(directory: Path) -> list[int]:
     return [process.pid for process in processes.find(nodes).values()]
 
 
+@pytest.mark.drill
 def test_switchover_and_back_loses_and_repeats_nothing(tmp_path: Path) -> None:
     told = drill(tmp_path, "switchover-and-back", "--seconds", "15", "--rate", "20")
     held_but_for_time(told)
@@ -96,6 +97,7 @@ def test_switchover_and_back_loses_and_repeats_nothing(tmp_path: Path) -> None:
     assert left_behind(Path(told["directory"])) == []
 
 
+@pytest.mark.drill
 def test_site_that_dies_loses_only_its_lag_and_all_of_that_is_salvaged(tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     told = drill(

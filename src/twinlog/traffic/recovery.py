@@ -137,6 +137,7 @@ def recover(home: Home, active: str | None = None) -> Recovered:
     files = remains.node_files(home.directory)
     _refuse(home, before, files)
     state = recovery.rebuilt(home.bus, before, files)
+    state.directory = str(home.directory)
     renumbered = recovery.give_missing_ports(home.bus, state, _Ports(home, state))
     remarks += [f"{one}: found closed to clients, gets new ports" for one in renumbered]
     draft = Home(home.bus, home.file)
