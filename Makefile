@@ -30,9 +30,8 @@ demo: .venv/runtime ## from nothing to two secured sites, and down again
 
 test: lint test-unit test-program test-cluster ## lint, unit tests, the program, tests on real Kafka; K=expr selects
 
-# Four at a time on two cores: some of them wait for the clock.
 test-unit: .venv/dev ## tests of modules, in seconds; K=expr selects
-	@$(BIN)/python -m pytest tests/unit -m "not cluster and not drill and not slow" -n 4 $(SELECT)
+	@$(BIN)/python -m pytest tests/unit -m "not cluster and not drill and not slow" -n auto $(SELECT)
 
 test-program: .venv/dev ## tests that run the program, without Kafka; K=expr selects
 	@$(BIN)/python -m pytest tests/program -m "not cluster and not drill and not slow" -n auto $(SELECT)
