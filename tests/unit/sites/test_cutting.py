@@ -457,10 +457,7 @@ def changes(make: Path, log: Log, point: int) -> Iterator[Path]:
         change += 1
 
 
-# Each point is a cut of its own kind: nothing is left, a segment is shortened, one goes, nothing is cut.
-@pytest.mark.parametrize(
-    "point", [0, 5, *(pytest.param(one, marks=pytest.mark.slow) for one in (3, 8, 10, 13))]
-)
+@pytest.mark.parametrize("point", [0, 3, 5, 8, 10, 13])
 def test_a_cut_that_was_killed_before_any_of_its_changes_is_finished_by_the_next(
     tmp_path: Path, point: int
 ) -> None:

@@ -177,7 +177,6 @@ def test_a_batch_of_nulls_has_as_many_records_as_asked(count: int, key: bytes | 
     assert samples.seen(entries(batch)) == samples.placed([nothing] * count, 0)
 
 
-@pytest.mark.slow
 def test_a_million_nulls_fit_into_a_message() -> None:
     batch = null_batch(MOST_NULLS, 0)
     assert len(batch) < USUAL_MESSAGE_LIMIT_BYTES
