@@ -1,4 +1,4 @@
-"""What a drill breaks, and how it is mended: signals to the processes of the bus, and nothing else.
+"""What a drill breaks, and how it is mended: signals to the processes of the bus, and cuts of its network.
 
 Scenarios begin faults and heal them; both are written down. Processes are found as the product itself
 finds them. A fault that nobody healed is healed when the drill ends, so that nothing stays stopped. The
@@ -15,6 +15,7 @@ from enum import StrEnum
 import psutil
 
 from twinlog.drills.history import Happening
+from twinlog.drills.machines import Network
 from twinlog.drills.recording import Recorder
 from twinlog.errors import SiteError
 from twinlog.mirror import link
@@ -22,7 +23,7 @@ from twinlog.progress import Progress
 from twinlog.sites import local, processes
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Node
-from twinlog.traffic import manager
+from twinlog.traffic import agent, manager
 
 END_TIMEOUT_S = 60.0
 KILL_TIMEOUT_S = 10.0
@@ -69,12 +70,25 @@ class Faults:
         names = ", ".join(node.name for node in nodes)
         return self._begin(how, site, f"{names} {how}", found, lambda: self._bring_up(site))
 
-    def site(self, how: How, site: str, *, with_controllers: bool = True) -> Fault:
-        """Hit a whole site."""
-        layout = self._home.layout(site)
-        nodes = layout.local_nodes if with_controllers else layout.brokers
-        found = list(processes.find(nodes).values())
-        return self._begin(how, site, f"site {site} {how}", found, lambda: self._bring_up(site))
+    def site(self, how: How, site: str, *, with_agent: bool = False) -> Fault:
+        """Hit all nodes of a site, and its agent with them if that is meant and there is one."""
+        found = list(processes.find(self._home.layout(site).local_nodes).values())
+        process = agent.background(self._home, site).find() if with_agent else None
+        if process is None:
+            return self._begin(how, site, f"site {site} {how}", found, lambda: self._bring_up(site))
+
+        def bring_up() -> None:
+            self._bring_up(site)
+            agent.background(self._home, site).launch()
+
+        # The agent first: it would answer what happens to its brokers.
+        return self._begin(how, site, f"site {site} and its agent {how}", [process, *found], bring_up)
+
+    def agent(self, how: How, site: str) -> Fault:
+        """Hit the agent of a site."""
+        background = agent.background(self._home, site)
+        found = _one(background.find(), f"agent of site {site}")
+        return self._begin(how, site, f"the agent of site {site} {how}", found, background.launch)
 
     def mirror(self, how: How) -> Fault:
         """Hit the mirror's driver."""
@@ -107,6 +121,16 @@ class Faults:
             _one(background.find(), "traffic manager"),
             background.launch,
         )
+
+    def cut(self, network: Network, site: str, *others: str) -> Fault:
+        """Cut a site's machine off from others."""
+        self._count += 1
+        text = f"site {site} cut off from {' and '.join(others)}"
+        fault = Fault(f"{self._count}: {text}", text, site, network.heal)
+        self._open.append(fault)
+        self._recorder.event(Happening.FAULT, text, fault=fault.name, site=site)
+        network.cut(site, *others)
+        return fault
 
     def heal(self, fault: Fault) -> None:
         """Mend it."""

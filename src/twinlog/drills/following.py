@@ -8,13 +8,13 @@ are those at which its next step was written down, so they are late by a few hun
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 
 from twinlog.drills.history import Happening
 from twinlog.drills.recording import Recorder
 from twinlog.errors import TwinlogError
 from twinlog.mirror.watch import Watch
+from twinlog.repeating import Repeating
 from twinlog.sites.home import Home
 from twinlog.traffic import journal, manager
 from twinlog.traffic.moves import STEPS, Kind, Move, Step, decode
@@ -82,7 +82,7 @@ class Moves:
         self.is_lost = found_lost
 
 
-class Following:
+class Following(Repeating):
     """Two threads that look, from `with` to its end."""
 
     def __init__(self, home: Home, recorder: Recorder) -> None:
@@ -90,21 +90,8 @@ class Following:
         self._recorder = recorder
         self.moves = Moves(recorder)
         self.lag_s: float | None = None  # as measured last; None while nobody can say
-        self._ended = threading.Event()
-        self._threads = [
-            threading.Thread(target=target, name=f"drill-{target.__name__}", daemon=True)
-            for target in (self._follow, self._measure)
-        ]
-
-    def __enter__(self) -> Following:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join(JOIN_TIMEOUT_S)
+        threads = {"drill-follow": self._follow, "drill-measure": self._measure}
+        super().__init__(threads, end_timeout_s=JOIN_TIMEOUT_S)
 
     def _follow(self) -> None:
         move_file = self._home.directory / journal.DIRECTORY / journal.FILE

@@ -139,7 +139,10 @@ class Index:
         if write.site is not None or kept is None:
             return write.site
         # One that was answered elsewhere was sent again after the lost site had kept it without an answer.
-        return kept.site if self.position_of(write) == (kept.topic, kept.partition, kept.offset) else None
+        # It may even stand at the same offset there: the first record behind the promotion point often does.
+        told = self.position_of(write)
+        is_elsewhere = told in self.places.get(write.value, ())
+        return kept.site if told == (kept.topic, kept.partition, kept.offset) and not is_elsewhere else None
 
     def position_of(self, write: Write) -> Position | None:
         """Where a write was acknowledged, or where salvage found it."""

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -68,10 +68,18 @@ class Performer:
 class Load:
     """All clients of a drill."""
 
-    def __init__(self, home: Home, clients: Sequence[Client], directory: Path, rate: float) -> None:
+    def __init__(
+        self,
+        home: Home,
+        clients: Sequence[Client],
+        directory: Path,
+        rate: float,
+        place: Callable[[Client], Sequence[str]] = lambda client: (),  # what stands before its command
+    ) -> None:
         self._home = home
         self._directory = directory
         self._rate = rate
+        self._place = place
         self.clients = tuple(clients)
         self.names = Names.of(clients)
         self._performers: list[Performer] = []
@@ -152,7 +160,7 @@ class Load:
         write_text(file, part.encode() + "\n")
         log = self._log(client)
         process = subprocess.Popen(
-            [sys.executable, "-m", "twinlog.drills.performer", str(file)],
+            [*self._place(client), sys.executable, "-m", "twinlog.drills.performer", str(file)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -167,8 +175,9 @@ class Load:
         write_secret(file, java_clients.client_file(self._home, client, directory))
         bootstrap = ",".join(gate_access(self._home).bootstrap)
         log = self._log(client)
+        words = java_clients.command(client, self.names, file, bootstrap, self._rate)
         process = subprocess.Popen(
-            [*kafka.command(), *java_clients.command(client, self.names, file, bootstrap, self._rate)],
+            [*self._place(client), *kafka.command(), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from twinlog.drills.figures import WRITES, Figures, Passage, lost_age_s
 from twinlog.drills.finding import LOSSES, Finding, Kind
-from twinlog.drills.history import Happening
+from twinlog.drills.history import Happening, Outcome
 from twinlog.drills.index import Index
 
 
@@ -183,6 +183,28 @@ class Within:
 
     def _time_s(self, passage: Passage) -> float | None:
         return passage.outage_s if self.by_outage else passage.rto_s
+
+
+@dataclass(frozen=True)
+class NoError:
+    """No write of some acks levels is refused, or ends without an answer."""
+
+    says: str
+    acks: frozenset[str]
+
+    def covers(self, finding: Finding) -> bool:
+        """It speaks of answers, not of records."""
+        return False
+
+    def judge(self, facts: Facts) -> Judged:
+        """Count the answers that were none."""
+        bad = [
+            write
+            for write in facts.index.history.writes
+            if write.acks in self.acks and write.outcome is not Outcome.OK
+        ]
+        said = "0" if not bad else f"{len(bad)}, first {bad[0].value}"
+        return Judged(self.says, not bad and facts.acknowledged(self.acks) > 0, said)
 
 
 # What every scenario promises, whatever it breaks.

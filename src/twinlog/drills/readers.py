@@ -14,8 +14,8 @@ from twinlog.drills.history import Commit, Happening, Outcome, Read
 from twinlog.drills.reach import gate_access, tuning_of
 from twinlog.drills.writers import Stage
 from twinlog.errors import TwinlogError
-from twinlog.wire.driver import Received, Receiver
 from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.receiver import Received, Receiver
 
 COMMIT_EVERY_S = 0.5
 TAKE_S = 0.2

@@ -11,7 +11,7 @@ import platform
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -25,10 +25,13 @@ from twinlog.drills.faults import Faults
 from twinlog.drills.following import Following
 from twinlog.drills.history import Happening
 from twinlog.drills.load import Load, must_go_on
+from twinlog.drills.machines import Network, network
 from twinlog.drills.page import page
 from twinlog.drills.recording import Recorder
-from twinlog.drills.scenarios import FAILOVER_AFTER_S, Scenario, Size
+from twinlog.drills.scenarios import Scenario
+from twinlog.drills.spread import Spread
 from twinlog.drills.stage import Stage
+from twinlog.drills.stories import FAILOVER_AFTER_S
 from twinlog.drills.verdict import About, Verdict, judge
 from twinlog.durable import write_text
 from twinlog.errors import SiteError, TwinlogError, UsageError
@@ -40,8 +43,9 @@ from twinlog.sites.home import Home
 from twinlog.sites.local import Kafka
 from twinlog.sites.prerequisites import free_ports
 from twinlog.spec.load import load
-from twinlog.spec.model import KAFKA_VERSION
-from twinlog.traffic import manager
+from twinlog.spec.model import KAFKA_VERSION, Promote
+from twinlog.traffic import staff
+from twinlog.traffic.votes import WITNESS
 
 BEGIN_TIMEOUT_S = 240.0  # JVMs start and groups form, on a machine that does other things too
 EQUAL_TIMEOUT_S = 120.0
@@ -53,8 +57,8 @@ kafka:
   offsets.topic.num.partitions: 3
   transaction.state.log.num.partitions: 3
 sites:
-  a: {{brokers: {size.brokers}, controllers: {size.controllers}}}
-  b: {{brokers: {size.standby_brokers}}}
+  a: {{brokers: {size.brokers}, controllers: {size.controllers}, listen: {hosts[a]}}}
+  b: {{brokers: {size.standby_brokers}, listen: {hosts[b]}}}
 topics:
   {orders}: {{partitions: 3}}
   {payments}: {{partitions: 2}}
@@ -64,7 +68,10 @@ gate:
   address: 127.0.0.1:{ports[0]}
   tls_address: 127.0.0.1:{ports[1]}
   failover_after: {failover_after_s:g}s
+  promote: {promote}
+  witness: {hosts[witness]}:{ports[2]}
 """
+PLACES = ("a", "b", WITNESS)
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,7 @@ class Options:
     times: int = 1
     report: Path | None = None
     keep: bool = False
+    promote: Promote = Promote.ASK  # who promotes the standby: the drill as a person would, or the voters
 
 
 @dataclass(frozen=True)
@@ -92,22 +100,41 @@ class Ran:
 def run(scenario: Scenario, options: Options, progress: Progress) -> Ran:
     """Play a scenario; what was written down stays in its directory, the bus only if it is needed."""
     directory = _new_directory(options.directory, scenario.name)
-    home = _declare(directory, scenario.size)
-    passed = False
     try:
-        kafka = local.ensure_kafka(progress)
-        _bring_up(home, kafka, progress)
-        verdict = _play(scenario, options, home, kafka, progress)
-        passed = verdict.passed
+        with ExitStack() as held:
+            joined = held.enter_context(network(PLACES)) if scenario.apart else None
+            verdict = _run(
+                scenario, options, _declare(directory, scenario, options, joined), joined, progress
+            )
     except TwinlogError as error:
         if not error.where:
             error.where = str(directory)
         raise
-    finally:
-        take_down(home, progress, delete=passed and not options.keep)
     report = options.report if options.report is not None else directory / "report.html"
     write_text(report, page(verdict))
     return Ran(verdict, directory, report)
+
+
+def _run(
+    scenario: Scenario, options: Options, home: Home, joined: Network | None, progress: Progress
+) -> Verdict:
+    """Bring the bus up, play, and take it down, whatever happens."""
+    spread = Spread(home, joined) if joined is not None else None
+    passed = False
+    try:
+        kafka = local.ensure_kafka(progress)
+        link.need_spark()
+        if spread is not None:
+            spread.bring_up(progress)
+        else:
+            _bring_up(home, kafka, progress)
+        verdict = _play(scenario, options, home, kafka, spread, progress)
+        passed = verdict.passed
+        return verdict
+    finally:
+        if spread is not None:
+            spread.close()
+        take_down(home, progress, delete=passed and not options.keep)
 
 
 def take_down(home: Home, progress: Progress, *, delete: bool) -> None:
@@ -115,7 +142,7 @@ def take_down(home: Home, progress: Progress, *, delete: bool) -> None:
     state = home.state_file.read()
     if state is None:
         return
-    for background in (manager.background(home), link.background(home)):
+    for background in (*reversed(list(staff.everybody(home))), link.background(home)):
         try:
             background.dismiss()
         except SiteError:
@@ -137,16 +164,20 @@ def _new_directory(parent: Path, name: str) -> Path:
     return directory
 
 
-def _declare(directory: Path, size: Size) -> Home:
+def _declare(directory: Path, scenario: Scenario, options: Options, joined: Network | None) -> Home:
     """The bus of a drill, as a file that any command understands."""
-    ports = free_ports("127.0.0.1", 2, seed=f"{directory}/gate", avoid=frozenset())
+    machines = joined.machines if joined is not None else {}
+    hosts = {name: machines[name].address if name in machines else "127.0.0.1" for name in PLACES}
+    ports = free_ports("127.0.0.1", 3, seed=f"{directory}/gate", avoid=frozenset())
     text = FILE.format(
-        size=size,
+        size=scenario.size,
+        hosts=hosts,
         orders=ORDERS,
         payments=PAYMENTS,
         user=USER,
         ports=ports,
         failover_after_s=FAILOVER_AFTER_S,
+        promote=Promote.AUTOMATIC if joined is not None else options.promote,
     )
     file = directory / "twinlog.yaml"
     write_text(file, text)
@@ -154,25 +185,29 @@ def _declare(directory: Path, size: Size) -> Home:
 
 
 def _bring_up(home: Home, kafka: Kafka, progress: Progress) -> None:
-    link.need_spark()
     names = list(home.bus.sites)
     with home.state_file.locked("drill"):
         local.up(home, names, progress, kafka=kafka)
         apply.settle(home, names, progress, yes=False)
-    for name, background in (
-        ("starting the mirror", link.background(home)),
-        ("opening the gate", manager.background(home)),
-    ):
-        progress.begin(name)
-        background.launch()
-        progress.end(name)
+    with _told(progress, "starting the mirror"):
+        link.background(home).launch()
+    with _told(progress, "opening the gate"):
+        staff.launch(home)
 
 
-def _play(scenario: Scenario, options: Options, home: Home, kafka: Kafka, progress: Progress) -> Verdict:
+def _play(
+    scenario: Scenario,
+    options: Options,
+    home: Home,
+    kafka: Kafka,
+    spread: Spread | None,
+    progress: Progress,
+) -> Verdict:
     """Load, the story, healing, the last read, the verdict."""
     history = home.file.parent / "history"
     history.mkdir()
-    clients = Load(home, scenario.clients, history, options.rate)
+    place = spread.place if spread is not None else (lambda client: [])
+    clients = Load(home, scenario.clients, history, options.rate, place)
     busy_before = os.getloadavg()[0]
     with Recorder(history / "events.jsonl") as recorder:
         active = home.state().active
@@ -190,6 +225,7 @@ def _play(scenario: Scenario, options: Options, home: Home, kafka: Kafka, progre
             options.seconds if options.seconds is not None else scenario.seconds,
             scenario.rests,
             options.times,
+            spread,
         )
         try:
             with following:
@@ -244,6 +280,7 @@ def _about(scenario: Scenario, options: Options, stage: Stage, busy_before: floa
             "seconds": f"{stage.seconds:g}",
             "times": str(options.times),
             "failover_after": f"{FAILOVER_AFTER_S:g} s",
+            "promote": stage.home.bus.gate.promote,
             "processors": str(os.cpu_count()),
             "load average, before and after": f"{busy_before:.1f}, {os.getloadavg()[0]:.1f}",
             "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -23,11 +23,12 @@ from twinlog.drills.history import Happening
 from twinlog.drills.load import Load
 from twinlog.drills.promises import Facts, Judged
 from twinlog.drills.recording import Recorder
+from twinlog.drills.spread import Spread
 from twinlog.errors import SiteError, UsageError
 from twinlog.progress import Progress
 from twinlog.sites.home import Home
 from twinlog.spec.model import Promote
-from twinlog.traffic import beginning
+from twinlog.traffic import agent, beginning
 from twinlog.traffic.crossing import carry_out
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Move
@@ -71,6 +72,7 @@ class Stage:
     seconds: float  # of load beside the moves, in all
     rests: int  # the parts that this is divided into
     times: int = 1
+    spread: Spread | None = None  # where the bus is on machines of its own
     began_s: float = field(default_factory=time.monotonic)
     seen: list[Seen] = field(default_factory=list)
     pause: threading.Event = field(default_factory=threading.Event)
@@ -84,6 +86,11 @@ class Stage:
     def standby(self) -> str:
         """The other one."""
         return next(site for site in self.home.bus.sites if site != self.active)
+
+    @property
+    def is_automatic(self) -> bool:
+        """True if the voters promote the standby, and nobody asks."""
+        return self.home.bus.gate.promote is Promote.AUTOMATIC
 
     @property
     def is_over(self) -> bool:
@@ -123,16 +130,25 @@ class Stage:
     def promote(self) -> None:
         """Have the standby promoted: by the traffic manager, or as soon as it says that it is ready to."""
         before = self.active
-        if self.home.bus.gate.promote is Promote.AUTOMATIC:
+        if self.is_automatic:
             self.wait(lambda: self.active != before, MOVE_TIMEOUT_S, "the manager promotes the standby")
             self.ended()
             return
         self.wait(lambda: self.following.moves.is_lost, DETECT_TIMEOUT_S, "the manager finds the active lost")
         self._move(lambda ground: beginning.failover(ground, "a drill confirmed it", force=True))
 
-    def bring_back(self) -> Move:
-        """Take the lost site back, with what only it has in salvage."""
-        return self._move(beginning.returning)
+    def bring_back(self) -> None:
+        """Take the lost site back, with what only it has in salvage.
+
+        Where the manager decides alone, it does so when the site's agent answers.
+        """
+        if not self.is_automatic:
+            self._move(beginning.returning)
+            return
+        for site in self.home.local_sites:
+            agent.background(self.home, site).launch()
+        self.wait(lambda: not self.home.state().lost, MOVE_TIMEOUT_S, "the manager takes the lost site back")
+        self.ended()
 
     def ended(self) -> None:
         """Wait until no move is under way."""

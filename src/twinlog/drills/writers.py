@@ -8,17 +8,17 @@ the library say when a new one is needed, and get one.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
 from twinlog.client.outcomes import Done, NotDone, Unknown, UnknownAtTwin
-from twinlog.client.outcomes import Outcome as LibraryOutcome
 from twinlog.client.producer import Producer
+from twinlog.client.sent import Sent
 from twinlog.drills.cast import KEYS, USER, Part
 from twinlog.drills.history import Happening, Outcome, Step, Transaction, Write
 from twinlog.drills.reach import gate_access, tuning_of
@@ -36,6 +36,7 @@ RECORDS_PER_TRANSACTION = 4
 ABORT_EVERY = 5  # so many transactions are between two that are aborted on purpose
 LOOK_AGAIN_S = 0.2
 GIVE_UP_S = 40.0  # without a success, longer than a write has; then a program opens a new producer
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass
@@ -78,9 +79,10 @@ class Stage:
         )
 
     def trouble(self, reason: str) -> None:
-        """Write down why writes fail, once for each reason in a row."""
-        if reason != self._trouble:
-            self._trouble = reason
+        """Write down why writes fail, once for each reason in a row, whatever the numbers in it."""
+        kind = _NUMBER.sub("", reason)
+        if kind != self._trouble:
+            self._trouble = kind
             self.recorder.event(Happening.NOTE, f"{self.part.client.name} was told: {reason}")
 
     def told(self, write: Write) -> Callable[[Report], None]:
@@ -245,7 +247,7 @@ def write_to_twin(stage: Stage) -> None:
         producer.close(FLUSH_S)
 
 
-def _twin_ended(stage: Stage, write: Write, done: Future[LibraryOutcome]) -> None:
+def _twin_ended(stage: Stage, write: Write, done: Sent) -> None:
     match done.result():
         case Done(partition, offset, twin=True):
             stage.ended(write, Outcome.OK, (partition, offset))

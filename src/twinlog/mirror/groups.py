@@ -2,9 +2,11 @@
 
 The link's driver takes a turn every second or so. Offsets mean the same at both sites, so there is
 nothing to translate; what matters is when not to copy: never into a group that has members at the
-standby, never past the standby's log end (the next turn tries again), never the groups that are the
-standby's or the link's own. An offset that goes back at the active goes back at the standby too. Share
-groups go along with their start offsets. Groups that are gone at the active are named, not deleted.
+standby, never the groups that are the standby's or the link's own, never past the standby's log end. A
+group that is further stands at that end and moves on with it: one that keeps up with an active whose
+standby lags a little would else never be copied. An offset that goes back at the active goes back at the
+standby too. Share groups go along with their start offsets. Groups that are gone at the active are
+named, not deleted.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ Offsets = dict[TopicPartition, Committed]
 
 
 class Plan(NamedTuple):
-    """What is to be set at the standby, what its log is too short for, and groups that have members."""
+    """What is to be set at the standby, what its log is still too short for, and groups that have members."""
 
     commits: dict[str, Offsets]
     waiting: dict[str, Offsets]
@@ -61,10 +63,12 @@ def plan_commits(
                 continue
             if name in members:
                 occupied.add(name)
-            elif wanted.offset > log_ends[place]:
+                continue
+            possible = wanted._replace(offset=min(wanted.offset, log_ends[place]))
+            if possible != wanted:
                 plan.waiting.setdefault(name, {})[place] = wanted
-            else:
-                plan.commits.setdefault(name, {})[place] = wanted
+            if ours.get(place) != possible:
+                plan.commits.setdefault(name, {})[place] = possible
     return plan._replace(occupied=tuple(sorted(occupied)))
 
 

@@ -42,6 +42,19 @@ _LASTING = frozenset(
         "CORRUPT_MESSAGE",
     }
 )
+# What to look at at the standby when it refuses a batch for good.
+_QUESTIONS = {
+    "MESSAGE_TOO_LARGE": "is max.message.bytes of the topic smaller there?",
+    "RECORD_LIST_TOO_LARGE": "is segment.bytes of the topic smaller there?",
+    "INVALID_TIMESTAMP": "is message.timestamp.before.max.ms or .after.max.ms of the topic set there?",
+    "UNSUPPORTED_COMPRESSION_TYPE": "is the Kafka there older?",
+    "POLICY_VIOLATION": "is there a policy for topics?",
+}
+
+
+def question(code: int) -> str:
+    """What to look at when a batch is refused for good; empty where the code says all."""
+    return _QUESTIONS.get(codes.name_of(code), "")
 
 
 def to_append(code: int, base_offset: int, expected: int, *, kept: bool) -> Reaction:

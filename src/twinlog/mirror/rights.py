@@ -3,8 +3,9 @@
 A driver's run is a generation; its number is the microsecond at which it began. Every holder of a
 generation gets a principal of its own, `twinlog:link-GENERATION-NUMBER`, with exactly the rights
 of a mirror. Taking the rights of a principal away, and waiting until every broker knows, is what
-makes sure that nothing it sent before can still be appended. Rules reach brokers in one order, so
-of two generations that claim the link at once the later one sees the earlier one's claim.
+makes sure that nothing it sent before can still be appended. The generation's own principal, number 0,
+sets the offsets of groups and is fenced in the same way. Rules reach brokers in one order, so of two
+generations that claim the link at once the later one sees the earlier one's claim.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from twinlog.errors import SiteError
 from twinlog.sites.certificates import Kind
 from twinlog.sites.pki import Pki
+from twinlog.spec.patterns import ANY
 from twinlog.wire import acls
 from twinlog.wire.acls import Acl, Operation, Resource
 from twinlog.wire.cluster import Cluster
@@ -64,10 +66,18 @@ def at_standby(claim: Claim, topics: Iterable[str]) -> frozenset[Acl]:
     return frozenset((cluster, *rules))
 
 
+def of_groups(claim: Claim) -> frozenset[Acl]:
+    """What a generation may do at the standby beside its holders: set the offsets of groups."""
+    every = (Resource.GROUP, Resource.TOPIC)
+    return frozenset(Acl(resource, ANY, claim.principal, Operation.READ) for resource in every)
+
+
 def take_over(active: Cluster, standby: Cluster, generation: int) -> None:
     """Claim the link for a generation and take every earlier one's rights away, everywhere."""
     claim(standby, generation)
     acls.remove(active, _rules(active, lambda claim: claim.generation != generation))
+    own = Claim(generation)
+    _give(active, standby, own, ((standby, of_groups(own)),))
 
 
 def claim(standby: Cluster, generation: int) -> None:
@@ -86,10 +96,25 @@ def claim(standby: Cluster, generation: int) -> None:
 
 
 def grant(active: Cluster, standby: Cluster, claim: Claim, topics: Collection[str]) -> None:
-    """Give a holder its rights, and return when every broker knows."""
-    for cluster, rules in ((active, at_active(claim, topics)), (standby, at_standby(claim, topics))):
+    """Give a holder its rights, and return when every broker knows; not if a later generation is there."""
+    wanted = ((active, at_active(claim, topics)), (standby, at_standby(claim, topics)))
+    _give(active, standby, claim, wanted)
+
+
+def _give(
+    active: Cluster, standby: Cluster, claim: Claim, wanted: Iterable[tuple[Cluster, frozenset[Acl]]]
+) -> None:
+    """Give a claim rights; one that was stopped and goes on finds out that another took over meanwhile.
+
+    Whoever claims the link looks for rights behind its mark, and we for its mark behind our rights: one of
+    us sees the other.
+    """
+    for cluster, rules in wanted:
         acls.add(cluster, rules)
         acls.wait_until_everywhere(cluster, present=rules)
+    if not still_ours(standby, claim.generation):
+        revoke(active, standby, [claim])
+        raise Deposed("another mirror has claimed the link", where=standby.where, hint="twinlog link status")
 
 
 def revoke(active: Cluster, standby: Cluster, claims: Collection[Claim]) -> None:

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from twinlog.mirror.hand import Hand
 from twinlog.mirror.outgoing import Outgoing
-from twinlog.mirror.reactions import Reaction
+from twinlog.mirror.reactions import Reaction, question
 from twinlog.mirror.steps import Copy, Fill
 from twinlog.mirror.track import Track, Work
 from twinlog.mirror.twin import Sent, Twin
@@ -189,6 +189,8 @@ class Writer(Hand[Work | Drop]):
             said = codes.name_of(answer.code) if answer.code else f"it stands at offset {answer.base_offset}"
             if answer.message:
                 said += f": {answer.message}"
+            if asked := question(answer.code):
+                said += f"; {asked}"
             self._react(track, twin, sent, reaction, f"offset {sent.first} at the standby: {said}")
 
     def _filled(self, track: Track, twin: Twin, fill: Fill, answer: markers.Filled) -> None:

@@ -6,11 +6,8 @@ that fails is told on the board and done again at its next turn; the copying doe
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
+from functools import partial
 
 from twinlog.errors import TwinlogError
 from twinlog.mirror import groups, permits, topic_copies
@@ -18,8 +15,10 @@ from twinlog.mirror.following import Case, Wanted, selection
 from twinlog.mirror.link import directory
 from twinlog.mirror.log_starts import follow_log_starts
 from twinlog.mirror.memory import TopicMemory
+from twinlog.mirror.rights import Claim
 from twinlog.mirror.watch import PartitionStatus, Watch
 from twinlog.pipeline.driver import Driver, Mirrored
+from twinlog.repeating import Repeating
 from twinlog.sites.home import Home
 from twinlog.wire import configs, topics
 from twinlog.wire.cluster import Cluster, Patience
@@ -31,14 +30,13 @@ LOG_STARTS_EVERY_S = 5.0
 GROUPS_EVERY_S = 0.5
 POSITIONS_EVERY_S = 5.0
 WATCH_EVERY_S = 1.0
-JOIN_TIMEOUT_S = 10.0
 MEMORY = "topics.json"
 _POLICY = "cleanup.policy"
 
 Work = Callable[[], None]
 
 
-class Chores:
+class Chores(Repeating):
     """All chores of one link, from `with` to its end."""
 
     def __init__(self, home: Home, active: str, standby: str, driver: Driver) -> None:
@@ -46,8 +44,9 @@ class Chores:
         self._active = active
         self._standby = standby
         self._driver = driver
-        self._ended = threading.Event()
         self._seen: list[PartitionStatus] = []
+        # Whoever changes the roles takes this one's rights first, so that nothing old is set afterwards.
+        self._of_groups = home.link_access(Claim(driver.board.generation).name, standby)
         wanted: list[tuple[float, str, Callable[[Cluster, Cluster], Work]]] = [
             (TOPICS_EVERY_S, "looking for topics", self._topics),
             (SETTINGS_EVERY_S, "following settings", self._settings),
@@ -57,41 +56,25 @@ class Chores:
         ]
         if home.bus.link.metrics is not None:
             wanted.append((WATCH_EVERY_S, "watching the ends of logs", self._ends))
-        self._threads = [
-            threading.Thread(target=self._repeat, args=(every_s, name, make), name=name, daemon=True)
-            for every_s, name, make in wanted
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join(JOIN_TIMEOUT_S)
+        super().__init__({name: partial(self._repeat, every_s, name, make) for every_s, name, make in wanted})
 
     def watched(self) -> list[PartitionStatus]:
         """The partitions as they were last seen; none unless there is a page that shows them."""
         return self._seen
 
     def _repeat(self, every_s: float, name: str, make: Callable[[Cluster, Cluster], Work]) -> None:
+        access = self._of_groups if make == self._groups else self._home.admin_access(self._standby)
         with (
             Cluster(self._home.admin_access(self._active), patience=PATIENCE) as active,
-            Cluster(self._home.admin_access(self._standby), patience=PATIENCE) as standby,
+            Cluster(access, patience=PATIENCE) as standby,
         ):
             work: Work | None = None
-            while not self._ended.is_set():
-                begun = time.monotonic()
+            for _ in self.turns(every_s):
                 try:
                     work = work if work is not None else make(active, standby)
                     work()
                 except TwinlogError as error:
                     self._driver.trouble(f"{name}: {error}")
-                self._ended.wait(max(0.0, begun + every_s - time.monotonic()))
 
     def _topics(self, active: Cluster, standby: Cluster) -> Work:
         """Which partitions are mirrored; topics that only a pattern means are made at the standby."""

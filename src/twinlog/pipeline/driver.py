@@ -293,7 +293,11 @@ class Driver:
                 if claim is None:
                     claim = Claim(self.board.generation, self._next_claim)
                     self._next_claim += 1
-            rights.grant(self._active, self._standby, claim, topics)
+            try:
+                rights.grant(self._active, self._standby, claim, topics)
+            except rights.Deposed as error:
+                self._deposed = str(error)
+                raise
             with self._lock:
                 self._claims[slot] = claim
         return claim

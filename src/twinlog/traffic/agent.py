@@ -15,8 +15,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from twinlog.durable import write_text
@@ -29,10 +31,13 @@ from twinlog.sites.layout import Kind, Node
 from twinlog.spec.load import load
 from twinlog.spec.model import Role
 from twinlog.traffic import electorate
+from twinlog.traffic.clock import clock_s
 from twinlog.traffic.health import Canaries
+from twinlog.traffic.inquiry import Inquiry
 from twinlog.traffic.journal import DIRECTORY, newest
 from twinlog.traffic.moves import STEPS, Move, Step
-from twinlog.traffic.standings import Standings, Where, where_to
+from twinlog.traffic.moves import Kind as MoveKind
+from twinlog.traffic.standings import Standings, Told, Where, where_to
 from twinlog.traffic.tenure import Tenure
 from twinlog.traffic.votes import MAJORITY, Answer, voter_of
 from twinlog.traffic.watching import Health
@@ -43,7 +48,7 @@ REPORT_EVERY_S = 1.0
 HELD = "the agent: its lease has ended"
 REST_SHARE = 2.0  # of failover_after: so long a site that gave its lease back leaves it to the other
 ASK_AGAIN_S = 1.0
-START_GRACE_S = 20.0  # brokers ran without an agent before: a little longer changes nothing
+FIRST_GRACE_S = 20.0  # for the first lease ever: brokers ran without one before
 NO_TERM = 0
 
 
@@ -79,9 +84,29 @@ def renewed_term(site: str, ordered: int, told: Mapping[str, Answer], *, is_prom
     return newest_known + 1 if newest_known >= ordered and len(agreeing) >= MAJORITY else ordered
 
 
+def is_deposed(site: str, told: Told, move: Move | None) -> bool:
+    """True if a site answers as the active one although a failover has left it behind.
+
+    An agent that was stopped together with its brokers may hear of its successor before it finds its own
+    lease over. A switchover ends brokers itself, when they are no longer needed; so does a return.
+    """
+    standing = told.standing
+    if standing is None or told.trouble or standing.role is not Role.ACTIVE or move is None:
+        return False
+    is_lost = move.kind is MoveKind.FAILOVER and move.source == site and move.term > standing.term
+    return is_lost and _asks_for_lease(move)
+
+
 def _gives_lease(move: Move) -> bool:
+    return not move.is_done and _asks_for_lease(move)
+
+
+def _asks_for_lease(move: Move) -> bool:
+    """True from the moment that nothing can be called off: in a failover at once."""
+    if move.kind is MoveKind.FAILOVER:
+        return True
     steps = STEPS[move.kind]
-    return not move.is_done and Step.LEASE in steps and move.progress >= steps.index(Step.LEASE)
+    return Step.LEASE in steps and move.progress >= steps.index(Step.LEASE)
 
 
 @dataclass
@@ -92,12 +117,12 @@ class Agent:
     site: str
     log: Callable[[str], None]
     _kept: int = field(init=False)
+    _wanted: int = NO_TERM
     _ordered: int = NO_TERM
-    _asked_s: float = 0.0
+    _ordered_s: float = 0.0  # by the clock of leases
     _was_healthy: bool = False  # since its brokers were started
     _rests_until_s: float = 0.0
     _begun_s: float = field(default_factory=time.monotonic)
-    _reported_s: float = 0.0
     _said: str = ""
 
     def __post_init__(self) -> None:
@@ -106,6 +131,10 @@ class Agent:
             self._kept = int(self._file.read_text())
         except (FileNotFoundError, ValueError):
             self._kept = NO_TERM
+        # One that had a lease before gets the next at once, or its brokers have run without for too long.
+        timing = electorate.timing(self.home)
+        self._grace_s = timing.lease_s if self._kept else FIRST_GRACE_S
+        self._inquiry = Inquiry(partial(electorate.ask, self.home), ASK_AGAIN_S)
 
     def run(self, stop: threading.Event) -> None:
         """Go on until told to stop."""
@@ -118,20 +147,28 @@ class Agent:
             Tenure(self.site, timing, electorate.addresses(home), seat.papers) as tenure,
             Standings(accesses) as standings,
             Canaries({self.site: accesses[self.site]}, home.bus.gate.failover_after) as canaries,
+            self._inquiry,
         ):
+            threading.Thread(target=self._keep_report, args=(tenure, stop), daemon=True).start()
             while not stop.is_set():
-                told = standings.told
-                where, move = where_to(told), newest(one.move for one in told.values())
-                wanted = term_wanted(self.site, where, move, self._kept)
-                health = canaries.seen()[self.site].health
-                self._was_healthy = self._was_healthy or health is Health.HEALTHY
-                ill = self._was_healthy and health is Health.DEAD
-                standing = told[self.site].standing
-                is_active = standing.role is Role.ACTIVE if standing is not None else self._kept > 0
-                is_promoted = where.active is None and wanted > self._kept
-                self._act(tenure, wanted, ill=ill, is_active=is_active, is_promoted=is_promoted)
-                self._report(tenure, wanted)
+                try:
+                    self._turn(tenure, standings.told, canaries.seen()[self.site].health)
+                except (TwinlogError, OSError) as error:
+                    self._say(f"error: {error}")  # a full disk, say; whoever goes away now ends no broker
                 stop.wait(TURN_S)
+
+    def _turn(self, tenure: Tenure, told: Mapping[str, Told], health: Health) -> None:
+        where, move = where_to(told), newest(one.move for one in told.values())
+        wanted = term_wanted(self.site, where, move, self._kept)
+        self._was_healthy = self._was_healthy or health is Health.HEALTHY
+        ill = self._was_healthy and health is Health.DEAD
+        standing = told[self.site].standing
+        is_active = standing.role is Role.ACTIVE if standing is not None else self._kept > 0
+        is_promoted = where.active is None and wanted > self._kept
+        self._wanted = wanted
+        if is_deposed(self.site, told[self.site], move):
+            self._end_brokers(f"the other site has followed: {move}")
+        self._act(tenure, wanted, ill=ill, is_active=is_active, is_promoted=is_promoted)
 
     def _act(self, tenure: Tenure, wanted: int, *, ill: bool, is_active: bool, is_promoted: bool) -> None:
         now_s = time.monotonic()
@@ -141,10 +178,12 @@ class Agent:
             if state.valid:
                 self._say("the other site is to be active: the lease is given back")
                 self._give_back(tenure)
+            elif self._ordered:
+                tenure.drop()
+                self._ordered = NO_TERM
             return
         if state.valid and ill:
             self._end_brokers("no broker takes writes")
-            self._was_healthy = False
             self._give_back(tenure)
             self._rests_until_s = now_s + REST_SHARE * self.home.bus.gate.failover_after
         elif state.valid:
@@ -152,25 +191,22 @@ class Agent:
             self._start_brokers()
         elif now_s >= self._rests_until_s:
             # A standby that is to become active runs without one: nobody may write there yet.
-            if is_active and now_s - self._begun_s > START_GRACE_S:
+            if is_active and now_s - self._begun_s > self._grace_s:
                 self._end_brokers(state.why)
             self._order(tenure, wanted, is_promoted)
 
     def _order(self, tenure: Tenure, wanted: int, is_promoted: bool) -> None:
         """Have the lease asked for, again and again, in a term that voters can give."""
-        now_s = time.monotonic()
-        if wanted > self._ordered:
-            self._ordered = wanted
-            tenure.take(wanted)
-        elif now_s - self._asked_s > ASK_AGAIN_S:
-            self._asked_s = now_s
-            told = electorate.ask(self.home)
+        term = wanted
+        if wanted <= self._ordered:
+            told = self._inquiry.told(self._ordered_s)
             term = renewed_term(self.site, self._ordered, told, is_promoted=is_promoted)
-            if term != self._ordered:
-                self._ordered = term
-                tenure.take(term)
+        if term != self._ordered:
+            self._ordered, self._ordered_s = term, clock_s()
+            tenure.take(term)
 
     def _give_back(self, tenure: Tenure) -> None:
+        self._ordered = NO_TERM  # whatever was asked for: the next lease begins with a new order
         tenure.give_back(electorate.timing(self.home).answer_s)
 
     def _keep(self, term: int) -> None:
@@ -185,6 +221,7 @@ class Agent:
     def _end_brokers(self, why: str) -> None:
         nodes = self._brokers()
         running = list(processes.find(nodes).values())
+        self._was_healthy = False  # the next ones are ill only after they were well
         if not running:
             return
         for node in nodes:
@@ -201,23 +238,25 @@ class Agent:
                 processes.start(node, find_java())
                 self._say(f"{node.name} is started: the site has its lease")
 
-    def _report(self, tenure: Tenure, wanted: int) -> None:
-        now_s = time.monotonic()
-        if now_s - self._reported_s < REPORT_EVERY_S:
-            return
-        self._reported_s = now_s
-        state = tenure.state()
-        told = {
-            "pid": os.getpid(),
-            "at": time.time(),
-            "site": self.site,
-            "wanted": wanted,
-            "valid": state.valid,
-            "term": state.term,
-            "why": state.why,
-            "silent": tenure.silent(),
-        }
-        write_text(background(self.home, self.site).report, json.dumps(told) + "\n")
+    def _keep_report(self, tenure: Tenure, stop: threading.Event) -> None:
+        """Tell every second how things are; apart, because the disk may take its time."""
+        report = background(self.home, self.site).report
+        while True:
+            state = tenure.state()
+            told = {
+                "pid": os.getpid(),
+                "at": time.time(),
+                "site": self.site,
+                "wanted": self._wanted,
+                "valid": state.valid,
+                "term": state.term,
+                "why": state.why,
+                "silent": tenure.silent(),
+            }
+            with suppress(OSError):
+                write_text(report, json.dumps(told) + "\n")
+            if stop.wait(REPORT_EVERY_S):
+                return
 
     def _say(self, text: str) -> None:
         if text != self._said:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from twinlog.errors import SiteError, UsageError
 from twinlog.mirror import link
 from twinlog.mirror.board import read_board
-from twinlog.mirror.watch import Watch
+from twinlog.mirror.watch import LinkStatus, Watch
 from twinlog.sites import readiness
 from twinlog.traffic import electorate
 from twinlog.traffic.ground import Ground
@@ -17,6 +19,8 @@ from twinlog.traffic.moves import Kind, Move
 from twinlog.wire.cluster import Cluster, Patience
 
 MOST_LAG_S = 30.0  # more, and draining would be a long outage
+LOOK_AGAIN_S = 0.1
+PAUSED = "paused"  # the state of the link on its board
 PATIENCE = Patience(connect_s=2.0, request_s=3.0, total_s=3.0)
 
 
@@ -55,18 +59,52 @@ def switchover(ground: Ground) -> Move:
             )
     with Watch(home) as watch:
         found = watch.look()
-    if found.findings:
-        raise SiteError(
-            f"the link is not fit for a switchover: {'; '.join(found.findings)}", hint="twinlog link status"
-        )
-    behind = max((one.lag_s for one in found.topics if one.lag_s is not None), default=0.0)
-    if behind > MOST_LAG_S:
-        raise SiteError(
-            f"the standby is {behind:.0f} s behind: clients would wait so long",
-            hint="twinlog link status",
-        )
+        if found.findings:
+            raise SiteError(
+                f"the link is not fit for a switchover: {'; '.join(found.findings)}",
+                hint="twinlog link status",
+            )
+        if found.link["state"] == PAUSED:
+            raise SiteError(
+                "the link is paused: the standby would never catch up", hint="twinlog link resume"
+            )
+        if lacking := still_lacks(found, watch.look, MOST_LAG_S):
+            raise SiteError(
+                f"the standby is more than {MOST_LAG_S:g} s behind, so long would clients wait: {lacking}",
+                hint="twinlog link status",
+            )
     term = electorate.next_term(home)
     return Move.begin(Kind.SWITCHOVER, home.bus.bus, (source, target), term, begun_at=time.time())
+
+
+def still_lacks(
+    first: LinkStatus,
+    look: Callable[[], LinkStatus],
+    most_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    wait: Callable[[float], object] | None = None,
+) -> str:
+    """What the standby still lacks, after so long, of all that the active had at the first look.
+
+    One look cannot tell since when something is missing, so the lag in seconds is measured: it is as long
+    as the standby takes to come to where the active was. Empty as soon as it is there.
+    """
+    wanted = {(one.topic, one.partition): one.active_end for one in first.partitions}
+    pause = wait if wait is not None else threading.Event().wait
+    deadline, found = clock() + most_s, first
+    while True:
+        lacking = [
+            one for one in found.partitions if one.standby_end < wanted.get((one.topic, one.partition), 0)
+        ]
+        if not lacking:
+            return ""
+        if clock() > deadline:
+            one = lacking[0]
+            end = wanted[one.topic, one.partition]
+            return f"{one.topic}-{one.partition} is at {one.standby_end}, and the active was at {end}"
+        pause(LOOK_AGAIN_S)
+        found = look()
 
 
 def failover(ground: Ground, why: str, *, force: bool = False) -> Move:
@@ -82,8 +120,16 @@ def failover(ground: Ground, why: str, *, force: bool = False) -> Move:
             f"site {source} is active and takes writes; to move clients without a loss, switch over",
             hint="twinlog switchover",
         )
-    term = electorate.next_term(home)
-    return Move.begin(Kind.FAILOVER, home.bus.bus, (source, target), term, begun_at=time.time(), why=why)
+    return decided_failover(ground, why, electorate.next_term(home))
+
+
+def decided_failover(ground: Ground, why: str, term: int) -> Move:
+    """A failover that somebody has decided who watches both sites and has asked the voters for a term.
+
+    Asking and looking again would wait for those that are lost, and clients with it.
+    """
+    bus, ends = ground.home.bus.bus, link.sides(ground.home)
+    return Move.begin(Kind.FAILOVER, bus, ends, term, begun_at=time.time(), why=why)
 
 
 def returning(ground: Ground) -> Move:

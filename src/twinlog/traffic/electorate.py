@@ -6,11 +6,13 @@ There are voters only with `promote: automatic`: one beside each site, in its ag
 
 from __future__ import annotations
 
-from twinlog.errors import SiteError, UsageError
+from collections.abc import Callable, Mapping
+
+from twinlog.errors import UsageError
 from twinlog.sites.home import Home
 from twinlog.spec.model import Promote
 from twinlog.traffic.journal import DIRECTORY
-from twinlog.traffic.poll import Papers, ask_all
+from twinlog.traffic.poll import Papers, collect
 from twinlog.traffic.timing import Timing
 from twinlog.traffic.votes import MAJORITY, WITNESS, Answer, Memory, Request, Wish, voter_of
 from twinlog.traffic.witness import Seat, enrol
@@ -65,27 +67,22 @@ def enrol_sites(home: Home) -> None:
         enrol(path, Memory(state.term, state.active, lease_s))
 
 
-def ask(home: Home) -> dict[str, Answer]:
-    """What the voters that answer know."""
-    told: dict[str, Answer] = {}
-
-    def heard(voter: str, answer: Answer | SiteError) -> None:
-        if isinstance(answer, Answer):
-            told[voter] = answer
-
+def ask(home: Home, enough: Callable[[Mapping[str, Answer]], bool] = lambda told: False) -> dict[str, Answer]:
+    """What the voters know, of those that answer in time or until it is enough."""
     papers = Papers.issue(home.pki, home.bus.bus, MANAGER)
-    for thread in ask_all(addresses(home), Request(Wish.TELL), papers, timing(home).answer_s, heard):
-        thread.join()
-    return told
+    return collect(addresses(home), Request(Wish.TELL), papers, timing(home).answer_s, enough)
 
 
 def lacks_lease(home: Home, site: str, term: int) -> str:
     """Why a site does not hold the lease of a term; empty if two voters say that it does."""
-    told = ask(home)
-    gave = [voter for voter, one in told.items() if one.holder == site and one.term >= term and one.wait_s]
-    if len(gave) >= MAJORITY:
+
+    def gave(told: Mapping[str, Answer]) -> int:
+        return sum(one.holder == site and one.term >= term and one.wait_s > 0 for one in told.values())
+
+    told = ask(home, lambda told: gave(told) >= MAJORITY)
+    if gave(told) >= MAJORITY:
         return ""
-    return f"{len(gave)} of {len(told)} voters that answer have given it"
+    return f"{gave(told)} of {len(told)} voters that answer have given it"
 
 
 def next_term(home: Home) -> int:

@@ -8,14 +8,13 @@ try that took long the round is over, so that a site that hangs is found out as 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from functools import partial
 
 from twinlog.errors import TwinlogError
+from twinlog.repeating import Repeating
 from twinlog.sites.readiness import CANARY_TOPIC
 from twinlog.sites.rolling import MINIMUM
 from twinlog.traffic.watching import Outcome, Rules, Seen, Watch
@@ -26,8 +25,7 @@ from twinlog.wire.cluster import Cluster, Patience
 EVERY_S = 1.0
 FITNESS_EVERY = 3  # canaries
 ROUND_S = 0.3  # no try begins later in a round
-PATIENCE = Patience(connect_s=1.0, request_s=1.0, total_s=1.0)
-JOIN_TIMEOUT_S = 5.0
+SHORTEST_TRY_S, LONGEST_TRY_S = 1.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -38,29 +36,25 @@ class Fitness:
     under_min_isr: int | None = None
 
 
-class Canaries:
+def patience(failover_after_s: float) -> Patience:
+    """How long a canary may take: two that hang, one after the other, and the site is found dead in time.
+
+    Not less: a site whose machine is busy answers late, and is not dead.
+    """
+    longest_s = min(LONGEST_TRY_S, max(SHORTEST_TRY_S, (failover_after_s - EVERY_S) / 2))
+    return Patience(connect_s=longest_s, request_s=longest_s, total_s=longest_s)
+
+
+class Canaries(Repeating):
     """Watches the sites of a bus, each in a thread of its own."""
 
     def __init__(self, accesses: Mapping[str, Access], failover_after_s: float) -> None:
+        self._patience = patience(failover_after_s)
         self._watches = {site: Watch(Rules(failover_after_s)) for site in accesses}
         self._fitness = {site: Fitness() for site in accesses}
-        self._ended = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._look_after, args=(site, access), name=f"canary-{site}", daemon=True)
-            for site, access in accesses.items()
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join(JOIN_TIMEOUT_S)
+        super().__init__(
+            {f"canary-{site}": partial(self._look_after, site, access) for site, access in accesses.items()}
+        )
 
     def seen(self) -> dict[str, Seen]:
         """How each site is now."""
@@ -73,16 +67,14 @@ class Canaries:
 
     def _look_after(self, site: str, access: Access) -> None:
         first = count = 0
-        with Cluster(access, patience=PATIENCE) as cluster:
-            while not self._ended.is_set():
-                begun = time.monotonic()
+        with Cluster(access, patience=self._patience) as cluster:
+            for _ in self.turns(EVERY_S):
                 count = count or _partitions(cluster)
                 outcome, why = write_one(cluster, first, count)
                 self._watches[site] = self._watches[site].after(outcome, time.monotonic(), why)
                 if first % FITNESS_EVERY == 0:
                     self._fitness[site] = fitness_of(cluster) if outcome is Outcome.OK else Fitness()
                 first += 1
-                self._ended.wait(max(0.0, begun + EVERY_S - time.monotonic()))
 
 
 def write_one(cluster: Cluster, first: int, count: int) -> tuple[Outcome, str]:

@@ -40,18 +40,26 @@ class Journal:
         self._file = ground.home.directory / DIRECTORY / FILE
         self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex}"
         self._last: Move | None = None
+        self._readers: dict[str, notes.Reader] = {}  # by site; a move is written before each of its steps
 
     def write(self, move: Move) -> Move:
         """Write a move down in our name, at its target first, unless somebody else has taken it over."""
         cluster = self._ground.cluster(move.target)
-        found = decode(notes.read(cluster, NOTE))
+        found = decode(self._reader(move.target).read())
         if self._last is not None and found != self._last:
             raise Overtaken(f"somebody else goes on with the {found}", hint="twinlog traffic status")
         self._last = replace(move, by=self._name)
-        notes.write(cluster, NOTE, encode(self._last))
+        notes.append(cluster, NOTE, encode(self._last))
         self._file.parent.mkdir(parents=True, exist_ok=True)
         write_text(self._file, encode(self._last).decode() + "\n")
         return self._last
+
+    def _reader(self, site: str) -> notes.Reader:
+        if site not in self._readers:
+            cluster = self._ground.cluster(site)
+            notes.ensure_topic(cluster, NOTE)
+            self._readers[site] = notes.Reader(cluster, NOTE)
+        return self._readers[site]
 
     def read(self) -> Move | None:
         """The newest move as this machine knows it."""

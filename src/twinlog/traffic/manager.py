@@ -13,9 +13,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from twinlog.durable import write_text
@@ -27,11 +28,13 @@ from twinlog.sites.home import Home
 from twinlog.spec.load import load
 from twinlog.spec.model import Role
 from twinlog.traffic import beginning, decide, electorate
+from twinlog.traffic.clock import clock_s
 from twinlog.traffic.crossing import carry_out
 from twinlog.traffic.decide import Bus, Observation, Site, Step
 from twinlog.traffic.entrance import Entrance
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.health import Canaries
+from twinlog.traffic.inquiry import Inquiry
 from twinlog.traffic.journal import DIRECTORY, newest
 from twinlog.traffic.moves import Move
 from twinlog.traffic.page import View
@@ -42,6 +45,7 @@ PAUSED = "paused"
 TURN_S = 0.25
 LAG_EVERY_S = 1.0
 VOTES_EVERY_S = 0.5
+VOTES_TURNS = 2  # of asking, each as long as a voter that hangs makes it; what is older does not count
 REPORT_EVERY_S = 1.0
 LEAVE_AFTER_S = 8.0
 JOIN_TIMEOUT_S = 5.0
@@ -116,29 +120,6 @@ def _lag_in(found: LinkStatus) -> decide.Link:
     return decide.Link(sum(one.lag_records for one in found.topics), max(seconds, default=None))
 
 
-class Votes:
-    """What the voters know, asked every second where there are any."""
-
-    def __init__(self, home: Home) -> None:
-        self.told: dict[str, Answer] = {}
-        self._home = home
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._ask, name="votes", daemon=True)
-        if electorate.is_used(home):
-            self._thread.start()
-
-    def close(self) -> None:
-        """Ask no more."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join(JOIN_TIMEOUT_S)
-
-    def _ask(self) -> None:
-        while not self._ended.is_set():
-            self.told = electorate.ask(self._home)
-            self._ended.wait(VOTES_EVERY_S)
-
-
 class Manager:
     """Observes, decides and acts, turn after turn."""
 
@@ -152,13 +133,13 @@ class Manager:
         self._entrance = Entrance(home, log, self._dressed)
         self._canaries = Canaries(accesses, home.bus.gate.failover_after)
         self._lag = Lag(home)
-        self._votes = Votes(home)
+        self._inquiry = Inquiry(partial(electorate.ask, home), VOTES_EVERY_S)
 
     def run(self, stop: threading.Event) -> None:
         """Go on until told to stop."""
         report = background(self._home).report
         try:
-            with background(self._home).alone(), self._entrance, self._canaries:
+            with background(self._home).alone(), self._entrance, self._canaries, self._inquiry:
                 threading.Thread(target=self._keep_report, args=(report, stop), daemon=True).start()
                 while not stop.is_set():
                     self.step = decide.decide(self.observe(), time.monotonic())
@@ -167,7 +148,6 @@ class Manager:
                     stop.wait(TURN_S)
         finally:
             self._lag.close()
-            self._votes.close()
 
     def _keep_report(self, report: Path, stop: threading.Event) -> None:
         """Tell every second how things are: a move may take a while."""
@@ -183,7 +163,7 @@ class Manager:
         move = newest(one.move for one in told.values())
         flag = pause_flag(self._home)
         seen, fitness = self._canaries.seen(), self._canaries.fitness()
-        votes, sites = self._votes.told, {}
+        votes, sites = self._votes(), {}
         for site, one in told.items():
             role = one.standing.role if one.standing is not None else None
             term = one.standing.term if one.standing is not None else 0
@@ -207,12 +187,19 @@ class Manager:
         )
         return Observation(bus, sites, self._lag.link, votes)
 
+    def _votes(self) -> Mapping[str, Answer]:
+        """What the voters know where there are any; too old an answer is none."""
+        if not electorate.is_used(self._home):
+            return {}
+        answer_s = electorate.timing(self._home).answer_s
+        return self._inquiry.told(clock_s() - VOTES_TURNS * (VOTES_EVERY_S + answer_s))
+
     def _act(self) -> None:
         match self.step:
             case decide.Resume():
                 self._carry_out(beginning.any_unfinished)
-            case decide.Promote(why=why):
-                self._carry_out(lambda ground: beginning.failover(ground, why, force=True))
+            case decide.Promote(term=term, why=why):
+                self._carry_out(lambda ground: beginning.decided_failover(ground, why, term))
             case decide.Return():
                 self._carry_out(beginning.returning)
 

@@ -132,6 +132,33 @@ def ask_all(
     return threads
 
 
+def collect(
+    voters: Mapping[str, HostPort],
+    request: Request,
+    papers: Papers,
+    timeout_s: float,
+    enough: Callable[[Mapping[str, Answer]], bool] = lambda told: False,
+) -> dict[str, Answer]:
+    """Ask all voters at once; what those said that answered before it was enough, or time was over."""
+    told: dict[str, Answer] = {}
+    silent: set[str] = set()
+    changed = threading.Condition()
+
+    def heard(voter: str, answer: Answer | SiteError) -> None:
+        with changed:
+            if isinstance(answer, Answer):
+                told[voter] = answer
+            else:
+                silent.add(voter)
+            changed.notify_all()
+
+    ask_all(voters, request, papers, timeout_s, heard)
+    with changed:
+        # Not by joining the threads: the name of a machine may take longer to look up than anybody has.
+        changed.wait_for(lambda: len(told) + len(silent) == len(voters) or enough(told), timeout_s)
+        return dict(told)
+
+
 class PollingStation:
     """Where one voter is asked; every conversation has a thread of its own."""
 

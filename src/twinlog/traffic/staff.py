@@ -45,7 +45,8 @@ def launch(home: Home) -> dict[str, int]:
 
 
 def dismiss(home: Home) -> list[str]:
-    """End all that run, the manager first; their names."""
-    if home.state_file.read() is None:
-        return []
-    return [one.name for one in reversed(list(everybody(home))) if one.dismiss()]
+    """End all that run, the manager first, whoever the file wants there now; their names."""
+    prefix = agent.background(home, "").name
+    locks = sorted((home.directory / DIRECTORY).glob(f"{prefix}*.lock"))
+    agents = [agent.background(home, lock.stem.removeprefix(prefix)) for lock in locks]
+    return [one.name for one in (manager.background(home), *agents, witness(home)) if one.dismiss()]

@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from functools import partial
 
 from twinlog.errors import TwinlogError
+from twinlog.repeating import Repeating
 from twinlog.spec.model import Role
 from twinlog.traffic.journal import NOTE, newest
 from twinlog.traffic.moves import Move, decode
@@ -24,7 +24,6 @@ from twinlog.wire.cluster import Cluster, Patience
 from twinlog.wire.roles import Standing
 
 EVERY_S = 0.2
-JOIN_TIMEOUT_S = 5.0
 PATIENCE = Patience(connect_s=1.0, request_s=2.0, total_s=2.0)
 
 
@@ -63,29 +62,15 @@ def where_to(told: Mapping[str, Told]) -> Where:
     return Where(None, term, "no site says that it is active")
 
 
-class Standings:
+class Standings(Repeating):
     """Follows all sites of a bus, each in a thread of its own."""
 
     def __init__(self, accesses: Mapping[str, Access]) -> None:
         self._told = {site: Told() for site in accesses}
-        self._ended = threading.Event()
         self._changed = threading.Condition()
-        self._threads = [
-            threading.Thread(target=self._follow, args=(site, access), name=f"standing-{site}", daemon=True)
-            for site, access in accesses.items()
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join(JOIN_TIMEOUT_S)
+        super().__init__(
+            {f"standing-{site}": partial(self._follow, site, access) for site, access in accesses.items()}
+        )
 
     @property
     def told(self) -> Mapping[str, Told]:
@@ -106,8 +91,7 @@ class Standings:
         with Cluster(access, patience=PATIENCE) as cluster:
             role, move = roles.Reader(cluster), notes.Reader(cluster, NOTE)
             has_move = False
-            while not self._ended.is_set():
-                begun = time.monotonic()
+            for _ in self.turns(EVERY_S):
                 before = self._told[site]
                 try:
                     has_move = has_move or bool(topics.describe(cluster, [NOTE.topic]))
@@ -117,7 +101,6 @@ class Standings:
                 with self._changed:
                     self._told[site] = told
                     self._changed.notify_all()
-                self._ended.wait(max(0.0, begun + EVERY_S - time.monotonic()))
 
 
 def _said(told: Mapping[str, Told]) -> object:

@@ -2,20 +2,22 @@
 
 Clients are fenced out of the old site for all levels of acks, and lose their rights there, before its
 ends are taken for final; the standby catches up over LINK, which the fence leaves open; only then is
-the other site opened. The fenced brokers are stopped so that waiting clients leave at once, and come
-back as the standby's.
+the other site opened. The fenced brokers are stopped meanwhile so that waiting clients leave at once, and
+come back as the standby's.
 """
 
 from __future__ import annotations
 
+import signal
 import time
 
 from twinlog.errors import SiteError
 from twinlog.mirror import link, rights
-from twinlog.mirror.groups import GroupCopier, is_copied
+from twinlog.mirror.groups import GroupCopier, Turn, is_copied
 from twinlog.ops import apply
 from twinlog.ops.rights import rights as rights_in
-from twinlog.sites import fencing, holds, local
+from twinlog.sites import fencing, holds, local, processes
+from twinlog.sites.layout import Node
 from twinlog.spec.model import Role
 from twinlog.traffic import electorate
 from twinlog.traffic.ground import Ground, wait
@@ -36,16 +38,24 @@ LEASE_ROUNDS = 5  # of the time that voters keep the lease for the other site
 def fence(ground: Ground, move: Move) -> Move:
     """Close every client connection of the old site and let no new one in."""
     site = move.source
-    if ground.is_ours(site):
-        for node in ground.brokers(site):
-            # One that dies now must not come back while the fence is the brokers' own memory.
-            holds.hold(node, f"{move.kind} to {move.target}")
     cluster = ground.cluster(site)
-    fencing.fence(cluster)
-    if ground.is_ours(site):
-        layout = ground.home.layout(site)
+    if not ground.is_ours(site):
+        fencing.fence(cluster)
+        return move
+    _held(ground, move)  # one that dies now must not come back while the fence is the brokers' own memory
+    layout = ground.home.layout(site)
+    running = fencing.brokers(layout)
+    # Taken for the second time, the fence stands already: whoever is there now has come since.
+    before = frozenset() if fencing.is_fenced(cluster) else fencing.clients(layout, running)
+
+    def served() -> str:
+        left = fencing.still_served(fencing.clients(layout, running), before)
+        return f"{left} clients are served" if left else ""
+
+    with fencing.stirred(layout):
+        fencing.fence(cluster)
         wait(
-            lambda: f"{left} clients are connected" if (left := fencing.clients_left(layout)) else "",
+            served,
             FENCE_TIMEOUT_S,
             f"fencing site {site}",
             f"twinlog status --site {site}",
@@ -111,29 +121,46 @@ def _behind(ends: dict[TopicPartition, int], copies: dict[TopicPartition, int]) 
     return ""
 
 
-def copy_offsets(ground: Ground, move: Move) -> Move:
-    """Copy what groups have committed: they go on where they were."""
-    source, target = ground.cluster(move.source), ground.cluster(move.target)
-    copier = GroupCopier(source, target, ground.home.bus.link.groups)
-    partitions = ground.mirrored(target)
-    for _ in range(OFFSETS_TURNS):
-        turn = copier.turn(partitions)
-        if not (turn.copied or turn.primed or turn.refused):
-            break
-    if turn.refused:
-        name, why = next(iter(turn.refused.items()))
-        raise SiteError(f"the offsets of group '{name}' cannot be copied: {why}", hint="twinlog link status")
-    if turn.occupied:
-        ground.progress.note(f"groups with members at {move.target} keep theirs: {', '.join(turn.occupied)}")
-    return move
-
-
 def hold_link(ground: Ground, move: Move) -> Move:
     """Nobody mirrors any more: no holder of the link can write at the site that is about to open."""
     link.hold(ground.home, str(move))
     cluster = ground.cluster(move.target)
     rights.claim(cluster, time.time_ns() // 1000)
     return move
+
+
+def copy_offsets(ground: Ground, move: Move) -> Move:
+    """Copy what groups have committed: they go on where they were. The mirror sets nothing any more."""
+    source, target = ground.cluster(move.source), ground.cluster(move.target)
+    copier = GroupCopier(source, target, ground.home.bus.link.groups)
+    partitions = ground.mirrored(target)
+    turn = _copied(copier, partitions)
+    if turn.occupied and ground.is_ours(move.target):
+        # No client may be in them here: a mirror that died while it made such a group has left a member.
+        departures.expel(target, frozenset(turn.occupied).__contains__)
+        turn = _copied(copier, partitions)
+        if turn.occupied:
+            raise SiteError(
+                f"group '{turn.occupied[0]}' has members at site {move.target}, and takes no offsets",
+                hint="who reads there in a group that is copied?",
+            )
+    if turn.refused:
+        name, why = next(iter(turn.refused.items()))
+        raise SiteError(f"the offsets of group '{name}' cannot be copied: {why}", hint="twinlog link status")
+    if turn.waiting:
+        raise SiteError(f"{turn.waiting} offsets are past the standby's log", hint="twinlog link verify")
+    if turn.occupied:
+        ground.progress.note(f"groups with members at {move.target} keep theirs: {', '.join(turn.occupied)}")
+    return move
+
+
+def _copied(copier: GroupCopier, partitions: list[TopicPartition]) -> Turn:
+    """What is left when turns bring nothing new."""
+    for _ in range(OFFSETS_TURNS):
+        turn = copier.turn(partitions)
+        if not (turn.copied or turn.primed or turn.refused):
+            break
+    return turn
 
 
 def wait_for_lease(ground: Ground, move: Move) -> Move:
@@ -151,6 +178,24 @@ def wait_for_lease(ground: Ground, move: Move) -> Move:
     return move
 
 
+def change_sites(ground: Ground, move: Move) -> Move:
+    """Open the other site while the brokers of the old one end: nobody needs them any more.
+
+    Clients wait at their ports until they have ended, and that takes as long as the opening.
+    """
+    if ground.is_ours(move.source):
+        processes.end(list(processes.find(_held(ground, move)).values()), signal.SIGTERM)
+    return open_target(ground, move)
+
+
+def _held(ground: Ground, move: Move) -> tuple[Node, ...]:
+    """The old site's brokers, which nobody else starts again."""
+    nodes = ground.brokers(move.source)
+    for node in nodes:
+        holds.hold(node, f"{move.kind} to {move.target}")
+    return nodes
+
+
 def open_target(ground: Ground, move: Move) -> Move:
     """Give the other site the active's settings, say so in its role record, then let clients write."""
     home = ground.home
@@ -161,22 +206,10 @@ def open_target(ground: Ground, move: Move) -> Move:
     return move
 
 
-def settle_source(ground: Ground, move: Move) -> Move:
-    """Give the old site the standby's settings, say so in its role record, and empty its groups."""
-    apply.settle(ground.home, [move.source], ground.progress, yes=False)
-    if ground.is_ours(move.source):
-        # Their members are moving to the other site; while they are remembered no offsets can be copied.
-        departures.expel(ground.cluster(move.source), is_copied)
-    return move
-
-
 def stop_brokers(ground: Ground, move: Move) -> Move:
     """End the old site's brokers: clients that wait there look for another address at once."""
     if ground.is_ours(move.source):
-        nodes = ground.brokers(move.source)
-        for node in nodes:
-            holds.hold(node, f"{move.kind} to {move.target}")
-        local.stop(nodes, ground.progress, timeout_s=LEAVE_TIMEOUT_S)
+        local.stop(_held(ground, move), ground.progress, timeout_s=LEAVE_TIMEOUT_S)
     else:
         ground.progress.note(f"site {move.source} is not ours to stop: its clients stay until they are ended")
     return move
@@ -186,6 +219,15 @@ def start_brokers(ground: Ground, move: Move) -> Move:
     """Start the old site's brokers again, on their own disks."""
     if ground.is_ours(move.source):
         local.up(ground.home, [move.source], ground.progress)
+    return move
+
+
+def settle_source(ground: Ground, move: Move) -> Move:
+    """Give the old site the standby's settings, say so in its role record, and empty its groups."""
+    apply.settle(ground.home, [move.source], ground.progress, yes=False)
+    if ground.is_ours(move.source):
+        # Their members are moving to the other site; while they are remembered no offsets can be copied.
+        departures.expel(ground.cluster(move.source), is_copied)
     return move
 
 

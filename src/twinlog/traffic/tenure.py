@@ -17,7 +17,7 @@ from typing import Self
 from twinlog.errors import SiteError
 from twinlog.traffic.clock import clock_s
 from twinlog.traffic.lease import Lease, State
-from twinlog.traffic.poll import Papers, ask_all
+from twinlog.traffic.poll import Papers, ask_all, collect
 from twinlog.traffic.timing import Timing
 from twinlog.traffic.votes import MAJORITY, Answer, Request
 from twinlog.wire.addresses import HostPort
@@ -99,21 +99,16 @@ class Tenure:
             self._lease, request = self._lease.give_back()
             self._ask_at_s = math.inf
             self._changed.notify_all()
-        noted: list[str] = []
+        told = collect(
+            self._voters, request, self._papers, timeout_s, lambda told: _granting(told) >= MAJORITY
+        )
+        return _granting(told)
 
-        def heard(voter: str, answer: Answer | SiteError) -> None:
-            if isinstance(answer, Answer) and answer.granted:
-                with self._changed:
-                    noted.append(voter)
-                    self._changed.notify_all()
-
-        threads = ask_all(self._voters, request, self._papers, timeout_s, heard)
+    def drop(self) -> None:
+        """Ask for nothing any more; what was granted runs out by itself."""
         with self._changed:
-            self._changed.wait_for(lambda: len(noted) >= MAJORITY, timeout_s)
-        if len(noted) < MAJORITY:
-            for thread in threads:
-                thread.join()
-        return len(noted)
+            self._lease = None
+            self._ask_at_s = math.inf
 
     def _renew(self) -> None:
         while True:
@@ -141,7 +136,7 @@ class Tenure:
             with self._changed:
                 self._hear(voter, request, answer, sent_s)
 
-        ask_all(self._voters, request, self._papers, self._timing.answer_s, heard)
+        ask_all(self._voters, request, self._papers, self._timing.late_s, heard)
 
     def _hear(self, voter: str, request: Request, answer: Answer | SiteError, sent_s: float) -> None:
         now_s = self._clock()
@@ -156,3 +151,7 @@ class Tenure:
         # Only sooner than planned: the answers of a round must not put the next one off.
         self._ask_at_s = min(self._ask_at_s, now_s + self._lease.pause_s(request, now_s))
         self._changed.notify_all()
+
+
+def _granting(told: Mapping[str, Answer]) -> int:
+    return sum(answer.granted for answer in told.values())

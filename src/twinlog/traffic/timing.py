@@ -7,7 +7,8 @@ its last request came before its end, so voters are free W later; canaries call 
 good one. W <= F from F = 2.75 s on: nothing waits for the lease, and clients are back F + 3 s after the
 end, where the 3 s are for the steps of the failover. Below that it is W + 3 s, 5.6 s at least. A site that
 is only cut off has ended its brokers by then, since its lease counts from before the request was sent.
-Asking every L / 3, with L / 4 to answer, bears one round without answers.
+Asking every L / 3, with L / 2 to answer, bears one round without answers; a late answer is as good as an
+early one, because a lease counts from when it was asked for.
 """
 
 from __future__ import annotations
@@ -38,8 +39,13 @@ class Timing:
         return self.lease_s / 3
 
     @property
-    def answer_s(self) -> float:
+    def late_s(self) -> float:
         """So long it waits for an answer."""
+        return self.lease_s / 2
+
+    @property
+    def answer_s(self) -> float:
+        """So long anybody waits who asks what voters know, or tells them something."""
         return self.lease_s / 4
 
     @property

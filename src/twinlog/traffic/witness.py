@@ -20,7 +20,7 @@ from typing import Self, TextIO
 from twinlog.durable import make_private_directory, write_secret
 from twinlog.errors import SiteError, UsageError
 from twinlog.traffic.clock import clock_s
-from twinlog.traffic.poll import Papers, PollingStation, ask_all
+from twinlog.traffic.poll import Papers, PollingStation, collect
 from twinlog.traffic.timing import Timing
 from twinlog.traffic.votes import WITNESS, Answer, Memory, Request, Voter, Wish
 from twinlog.wire.addresses import HostPort
@@ -165,16 +165,8 @@ class Voting:
                 self._stop.wait(min(ASK_OTHERS_S, self._timing.retry_s))
 
     def _told_by_others(self) -> dict[str, Answer]:
-        told: dict[str, Answer] = {}
-
-        def heard(voter: str, answer: Answer | SiteError) -> None:
-            if isinstance(answer, Answer):
-                told[voter] = answer
-
-        seat, timeout_s = self._seat, self._timing.answer_s
-        for thread in ask_all(seat.others, Request(Wish.TELL), seat.papers, timeout_s, heard):
-            thread.join()
-        return told
+        seat = self._seat
+        return collect(seat.others, Request(Wish.TELL), seat.papers, self._timing.answer_s)
 
 
 def run_witness(seat: Seat, timing: Timing, stop: threading.Event, log: Callable[[str], None]) -> None:

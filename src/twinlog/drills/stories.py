@@ -1,0 +1,165 @@
+"""The stories of drills: what is broken, in which order, and when it is mended.
+
+A scenario names its story, the runner tells it on a stage, and a story uses the stage and nothing else.
+It ends with everything mended; what is still broken when it ends early the runner mends.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+from twinlog.drills.faults import How
+from twinlog.drills.stage import Seen, Stage
+from twinlog.errors import SiteError
+from twinlog.sites.layout import Node
+from twinlog.traffic.moves import STEPS, Kind, Step
+from twinlog.wire import quorum
+from twinlog.wire.cluster import Cluster
+
+FAILOVER_AFTER_S = 5.0
+WATCH_S = 5.0  # so long writes are watched that must not come
+SETTLE_S = 15.0  # by then every client has been refused that is going to be
+MORTAL_TIMEOUT_S = 120.0
+
+
+def switchover_and_back(stage: Stage) -> None:
+    """The active role moves, and moves back, as often as asked for."""
+    for _ in range(2 * stage.times):
+        stage.switchover()
+        stage.rest()
+
+
+def site_dies(stage: Stage) -> None:
+    """The active is killed whole, the standby is promoted, the lost site returns."""
+    fault = stage.faults.site(How.KILL, stage.active, with_agent=True)
+    stage.promote()
+    stage.rest_without_twin()
+    stage.bring_back()
+    stage.faults.heal_by_move(fault)
+    stage.rest()
+
+
+def site_hangs(stage: Stage) -> None:
+    """The active is stopped whole, replaced, and wakes up again."""
+    fault = stage.faults.site(How.HANG, stage.active)
+    stage.promote()
+    stage.rest_without_twin()
+    stage.faults.heal(fault)  # what the promotion has not ended wakes up, and must change nothing
+    stage.rest_without_twin()
+    stage.bring_back()
+    stage.rest()
+
+
+def broker_dies(stage: Stage) -> None:
+    """Every broker of the active dies once, then its leading controller."""
+    layout = stage.home.layout(stage.active)
+    for node in layout.brokers:
+        _die(stage, node)
+    with Cluster(stage.home.admin_access(stage.active)) as cluster:
+        leader = quorum.describe(cluster).leader_id
+    _die(stage, next(node for node in layout.controllers if node.id == leader))
+
+
+def _die(stage: Stage, node: Node) -> None:
+    fault = stage.faults.nodes(How.KILL, node.site, [node])
+    stage.rest()
+    stage.faults.heal(fault)
+    stage.rest()
+
+
+def under_min_isr(stage: Stage) -> None:
+    """All brokers of the active but one die; writers are watched meanwhile."""
+    brokers = stage.home.layout(stage.active).brokers
+    fault = stage.faults.nodes(How.KILL, stage.active, brokers[1:])
+    stage.pause.wait(SETTLE_S)
+    writers = [client for client in stage.load.clients if client.acks == "all"]
+    before = stage.load.counts()
+    found = stage.readable(stage.active)
+    stage.pause.wait(WATCH_S)
+    after = stage.load.counts()
+    written = sum(after[one.name] - before[one.name] for one in writers)
+    stage.seen += [
+        Seen("writes with acks=all are refused meanwhile", written == 0, f"{written} in {WATCH_S:g} s"),
+        Seen("reads go on meanwhile", found > 0, f"{found:,} records read"),
+    ]
+    stage.faults.heal(fault)
+    stage.rest()
+
+
+def mirror_dies(stage: Stage) -> None:
+    """The mirror's workers die, then its driver; then it hangs for a while."""
+    workers = stage.faults.workers(How.KILL)
+    stage.faults.heal(workers)
+    stage.rest()
+    for how in (How.KILL, How.HANG):
+        driver = stage.faults.mirror(how)
+        stage.rest_without_twin()
+        stage.faults.heal(driver)
+        stage.rest()
+
+
+def manager_dies(stage: Stage) -> None:
+    """Whoever carries out a switchover dies before a step; then the manager does."""
+    steps = STEPS[Kind.SWITCHOVER]
+    for step in stage.random.sample(steps[1:-1], k=min(2 * stage.times, len(steps) - 2)):
+        _die_before(stage, step)
+        stage.ended()
+        stage.rest()
+    manager = stage.faults.manager(How.KILL)
+    stage.rest()
+    stage.faults.heal(manager)
+    stage.rest()
+
+
+def _die_before(stage: Stage, step: Step) -> None:
+    """Let a process begin a switchover and be killed before a step; the manager has to end it."""
+    command = [sys.executable, "-m", "twinlog.drills.mortal", str(stage.home.file), step]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=MORTAL_TIMEOUT_S, check=False)
+    if ended.returncode != -signal.SIGKILL:
+        raise SiteError(f"the switchover was not interrupted: {ended.stderr.strip()[-500:]}")
+
+
+def random_faults(stage: Stage) -> None:
+    """Whatever the seed says, until the time is over."""
+    turns: tuple[Callable[[Stage], None], ...] = (
+        _switch,
+        site_dies,
+        site_hangs,
+        _any_broker,
+        _any_mirror,
+        _any_manager,
+    )
+    while not stage.is_over:
+        stage.random.choice(turns)(stage)
+
+
+def _switch(stage: Stage) -> None:
+    stage.switchover()
+    stage.rest()
+
+
+def _any_broker(stage: Stage) -> None:
+    site = stage.random.choice(list(stage.home.bus.sites))
+    node = stage.random.choice(stage.home.layout(site).brokers)
+    how = stage.random.choice(list(How))
+    fault = stage.faults.nodes(how, site, [node])
+    stage.pause.wait(stage.random.uniform(0.5, FAILOVER_AFTER_S / 2))
+    stage.faults.heal(fault)
+    stage.rest()
+
+
+def _any_mirror(stage: Stage) -> None:
+    fault = stage.random.choice((stage.faults.mirror, stage.faults.workers))(How.KILL)
+    stage.pause.wait(stage.random.uniform(0.5, FAILOVER_AFTER_S))
+    stage.faults.heal(fault)
+    stage.rest()
+
+
+def _any_manager(stage: Stage) -> None:
+    fault = stage.faults.manager(stage.random.choice(list(How)))
+    stage.pause.wait(stage.random.uniform(0.5, FAILOVER_AFTER_S))
+    stage.faults.heal(fault)
+    stage.rest()
