@@ -1,8 +1,10 @@
-"""The demo: from nothing to two secured sites, a producer and a consumer on each, and down again.
+"""The demo: two secured sites from nothing, and then the loss of one, judged record by record.
 
-Run by `make demo`. It uses the program as a user does (`twinlog up`, `status`, `client`), and a
-Kafka client that knows nothing of Twinlog, with the settings that `twinlog client` prints. All it
-makes lives in a directory of its own, which is removed at the end, also after Ctrl-C.
+Run by `make demo`. First it uses the program as a user does (`twinlog up`, `status`, `client`), with a
+Kafka client that knows nothing of Twinlog and the settings that `twinlog client` prints. Then it lets
+a drill tell the story: load, mirror, kill -9 of the whole active site, failover, salvage, fail-back.
+All it makes lives in a directory of its own, which is removed at the end, also after Ctrl-C; the
+drill's report stays in the directory that is given.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ RECORDS = 1000
 READ_TIMEOUT_S = 60.0
 
 
+DRILL = "site-dies"
+
+
 class Demo:
     """The steps, in a directory of their own."""
 
@@ -49,7 +54,7 @@ class Demo:
         print(f"[{time.monotonic() - self.began:5.1f} s] {text}", flush=True)
 
     def twinlog(self, *args: str) -> None:
-        """Run a command and show what it shows."""
+        """Run a command, show what it shows, and end with it where it fails."""
         print(f"\n$ twinlog {' '.join(args)}", flush=True)
         ended = subprocess.run([sys.executable, "-m", "twinlog", *args], cwd=self.directory, check=False)
         if ended.returncode:
@@ -120,7 +125,7 @@ def quiet(settings: dict[str, str]) -> dict[str, Any]:
     return {**settings, "log_level": 3}
 
 
-def main() -> None:
+def main(report: Path) -> None:
     """The story."""
     directory = Path(tempfile.mkdtemp(prefix="twinlog-demo-"))
     (directory / "twinlog.yaml").write_text(BUS)
@@ -134,10 +139,12 @@ def main() -> None:
         demo.try_standby()
         demo.twinlog("status")
         demo.twinlog("down")
+        demo.say("now the loss of a site: clients write and read, and the active one is killed under them")
+        demo.twinlog("drill", "run", DRILL, "--directory", str(directory), "--report", str(report))
     finally:
         demo.twinlog("destroy", "--yes", "--quiet")
         shutil.rmtree(directory)
-    demo.say("nothing is left behind")
+    demo.say(f"nothing is left running; the report: {report}")
 
 
 if __name__ == "__main__":
@@ -145,6 +152,6 @@ if __name__ == "__main__":
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        main()
+        main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo-report.html").absolute())
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,35 +1,47 @@
 """A consumer that knows both sites: with read="twin" it hands out nothing that the standby lacks.
 
-Users import it as `from twinlog import Consumer` and iterate over it, or call `poll`. It belongs to one
-thread and has none of its own. It reads as a member of a group at the active and commits what it has
-handed out when told to. With read="twin" a record waits until the standby's high watermark was seen
-past it and, after that, the role record still said what it said at the start; when the sites have
-changed roles, what was read may not be what the new active has, and a new Consumer is needed.
+Users import it as `from twinlog import Consumer` and iterate over it, or call `poll` or `poll_many`. It
+belongs to one thread and has none of its own. It reads as a member of a group at the active and commits
+what it has handed out when told to; what was not committed is handed out again, to it or to another
+member. With read="twin" a record waits until the standby's high watermark was seen past it and, after
+that, the role record still said what it said at the start; when the sites have changed roles, what was
+read may not be what the new active has, and a new Consumer is needed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from twinlog.client.handed import Handed
 from twinlog.client.held import Held
 from twinlog.client.pace import LEAST_S, Pace
 from twinlog.client.standby import Standby
 from twinlog.client.ways import Ways, of_user
 from twinlog.errors import SiteError, TwinlogError, UsageError
 from twinlog.wire.access import Access
-from twinlog.wire.driver import Received, Receiver, Settings
+from twinlog.wire.driver import Settings
 from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.receiver import COMMIT_S, Begin, Received, Receiver
 from twinlog.wire.roles import Standing
 
 Read = Literal["all", "twin"]
 Start = Literal["earliest", "latest"]
+Balance = Literal["cooperative", "eager", "broker"]
 MOST_AT_ONCE = 500
 MOST_HELD_BYTES = 32 * 1024 * 1024
 WAIT_S = 0.5
+ASSIGN_S = 30.0  # until a group has given out its partitions
+ASSIGN_AGAIN_S = 0.05
+# How members share partitions. The last is the group protocol of KIP-848, where the broker decides.
+BALANCES: Mapping[str, Settings] = {
+    "cooperative": {"partition.assignment.strategy": "cooperative-sticky"},
+    "eager": {"partition.assignment.strategy": "range,roundrobin"},
+    "broker": {"group.protocol": "consumer"},
+}
 
 
 class RolesChanged(SiteError):
@@ -48,11 +60,15 @@ class Consumer:
         topics: Sequence[str],
         read: Read = "all",
         start: Start = "earliest",
+        balance: Balance = "cooperative",
+        uncommitted: bool = False,
+        begin: Begin | None = None,
         ways: Ways | None = None,
     ) -> None:
         used = ways if ways is not None else Ways()
+        own = {**_balanced(balance), "isolation.level": _isolated(uncommitted)}
         self._held = Held()
-        self._handed_out: dict[TopicPartition, int] = {}
+        self._handed = Handed()
         self._paused: tuple[TopicPartition, ...] = ()
         self._pace, self._pause_s = Pace(), LEAST_S
         self._is_closed = False
@@ -61,9 +77,9 @@ class Consumer:
         if read == "twin":
             self._standby, self._standing = _bound(standby, topics, used)
         self._receiver = Receiver(
-            active, group=group, start=start, tuning=used.tuning, settings=used.settings
+            active, group=group, start=start, tuning=used.tuning, settings={**own, **used.settings}
         )
-        self._receiver.subscribe(topics, self._lost)
+        self._receiver.subscribe(topics, self._lost, begin)
 
     @classmethod
     def of_bus(
@@ -75,26 +91,42 @@ class Consumer:
         *,
         read: Read = "all",
         start: Start = "earliest",
+        balance: Balance = "cooperative",
+        uncommitted: bool = False,
+        begin: Begin | None = None,
         settings: Settings | None = None,
     ) -> Self:
         """A consumer of a user of the file; `settings` are librdkafka's own."""
         bound = of_user(file, user, settings)
         return cls(
-            bound.active, bound.standby, group=group, topics=topics, read=read, start=start, ways=bound.ways
+            bound.active,
+            bound.standby,
+            group=group,
+            topics=topics,
+            read=read,
+            start=start,
+            balance=balance,
+            uncommitted=uncommitted,
+            begin=begin,
+            ways=bound.ways,
         )
 
     def poll(self, timeout_s: float) -> Received | None:
         """The next record, or None if none could be handed out in time."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            record = self._held.take()
-            if record is not None:
-                self._handed_out[(record.topic, record.partition)] = record.offset + 1
-                return record
-            left_s = deadline - time.monotonic()
-            if left_s <= 0.0:
-                return None
-            self._turn(left_s)
+        if self._handed.is_empty and not self._fill(timeout_s):
+            return None
+        return self._handed.one()
+
+    def poll_many(self, timeout_s: float, most: int = MOST_AT_ONCE) -> list[Received]:
+        """The next records, as many as are there; none if none could be handed out in time."""
+        if self._handed.is_empty and not self._fill(timeout_s):
+            return []
+        return self._handed.many(most)
+
+    @property
+    def has_some(self) -> bool:
+        """True if `poll` has a record at hand and would not wait."""
+        return not self._handed.is_empty
 
     def __iter__(self) -> Iterator[Received]:
         while not self._is_closed:
@@ -102,11 +134,64 @@ class Consumer:
             if record is not None:
                 yield record
 
-    def commit(self) -> None:
-        """Let the group go on behind what was handed out; returns when that is written."""
-        if self._handed_out:
-            self._receiver.commit(self._handed_out)
-            self._handed_out.clear()
+    def commit(self, timeout_s: float = COMMIT_S) -> None:
+        """Let the group go on behind what was handed out; returns when that is written.
+
+        One that was not answered in time raises with the code TIMED_OUT, and may still be written.
+        """
+        positions = self._handed.positions
+        if positions:
+            self._receiver.commit(positions, timeout_s)
+            self._handed.clear()
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """Where each partition goes on, behind what was handed out and not committed."""
+        return self._handed.positions
+
+    @property
+    def membership(self) -> object:
+        """Who it is in its group, for a transaction that commits its positions."""
+        return self._receiver.membership
+
+    def settle(self) -> None:
+        """What was handed out was committed otherwise: in a transaction, or in a database."""
+        self._handed.clear()
+
+    def rewind(self) -> None:
+        """Hand out again what was handed out and is not committed; the group is asked what is."""
+        mine = set(self._receiver.assigned)
+        beginnings = {place: at for place, at in self._handed.beginnings.items() if place in mine}
+        if beginnings:
+            found = self._receiver.committed(beginnings)
+            self.seek({place: max(at, found.get(place, at)) for place, at in beginnings.items()})
+        self._handed.clear()
+
+    def assigned(self, timeout_s: float = ASSIGN_S) -> list[TopicPartition]:
+        """The partitions that it reads; waits until the group has given it some, and no longer than that."""
+        deadline = time.monotonic() + timeout_s
+        while not (places := self._receiver.assigned) and time.monotonic() < deadline:
+            self._fill(ASSIGN_AGAIN_S)
+        return places
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Go on at other offsets, in partitions that it reads."""
+        self._receiver.seek(positions)
+        self._held.drop(positions)
+        self._handed.move(positions)
+
+    def seek_to_time(self, timestamp_ms: int, timeout_s: float = ASSIGN_S) -> None:
+        """Go on, in all partitions that it reads, at the first record of this time or a later one."""
+        self.seek(self._receiver.offsets_at(timestamp_ms, self.assigned(timeout_s)))
+
+    def pause(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Hand out nothing more of these partitions; when they are resumed they go on at these offsets."""
+        self.seek(positions)
+        self._receiver.pause(positions)
+
+    def resume(self, places: Collection[TopicPartition]) -> None:
+        """Go on with partitions that were paused."""
+        self._receiver.resume(places)
 
     def close(self) -> None:
         """Leave the group without committing. Harmless if it is closed."""
@@ -125,16 +210,27 @@ class Consumer:
     ) -> None:
         self.close()
 
-    def _turn(self, left_s: float) -> None:
+    def _fill(self, timeout_s: float) -> bool:
+        """Have records to hand out; False if there are none in time."""
+        deadline = time.monotonic() + timeout_s
+        left_s = timeout_s
+        while True:
+            self._handed.fill(self._turn(max(0.0, left_s)))
+            left_s = deadline - time.monotonic()
+            if not self._handed.is_empty or left_s <= 0.0:
+                return not self._handed.is_empty
+
+    def _turn(self, left_s: float) -> list[Received]:
+        """Read once; returns what may be handed out."""
         if self._standby is None:
-            self._held.put_free(self._receiver.take(MOST_AT_ONCE, min(left_s, WAIT_S)))
-            return
+            return self._receiver.take(MOST_AT_ONCE, min(left_s, WAIT_S))
         # While records wait the group still wants to be polled, for a moment only.
         pause_s = self._pause_s if self._held.places else WAIT_S
         self._held.put(self._receiver.take(MOST_AT_ONCE, min(left_s, pause_s)))
         if self._held.places:
             self._ask(self._standby)
         self._limit()
+        return self._held.take()
 
     def _ask(self, standby: Standby) -> None:
         """Ask the standby once for what waits, and free what it has."""
@@ -172,10 +268,22 @@ class Consumer:
 
     def _lost(self, places: list[TopicPartition]) -> None:
         self._held.drop(places)
+        self._handed.drop(places)
         gone = set(places)
         self._paused = tuple(place for place in self._paused if place not in gone)
-        for place in gone & self._handed_out.keys():
-            del self._handed_out[place]
+
+
+def _balanced(balance: str) -> Settings:
+    if balance not in BALANCES:
+        known = ", ".join(f"'{one}'" for one in BALANCES)
+        raise UsageError(
+            f"balance is one of {known}, not {balance!r}", hint="how should members share partitions?"
+        )
+    return BALANCES[balance]
+
+
+def _isolated(uncommitted: bool) -> str:
+    return "read_uncommitted" if uncommitted else "read_committed"
 
 
 def _bound(standby: Access | None, topics: Sequence[str], ways: Ways) -> tuple[Standby, Standing]:

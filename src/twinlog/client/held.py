@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 
-from twinlog.wire.driver import Received
 from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.receiver import Received
 
 
 class Held:
     """What waits for the standby, and what is free."""
 
     def __init__(self) -> None:
-        self._free: deque[Received] = deque()
+        self._free: list[Received] = []
         self._waiting: dict[TopicPartition, deque[Received]] = {}
         self._confirmed: dict[TopicPartition, int] = {}
         self.size_bytes = 0  # of what waits
@@ -37,10 +37,6 @@ class Held:
             else:
                 self._waiting.setdefault(place, deque()).append(record)
                 self.size_bytes += _size_bytes(record)
-
-    def put_free(self, records: Iterable[Received]) -> None:
-        """Take in what need not wait."""
-        self._free.extend(records)
 
     def would_free(self, watermarks: Mapping[TopicPartition, int]) -> bool:
         """True if a record could go were these watermarks confirmed."""
@@ -61,16 +57,17 @@ class Held:
             if not waiting:
                 self._waiting.pop(place, None)
 
-    def take(self) -> Received | None:
-        """The next record that is free."""
-        return self._free.popleft() if self._free else None
+    def take(self) -> list[Received]:
+        """All records that are free."""
+        taken, self._free = self._free, []
+        return taken
 
     def drop(self, places: Collection[TopicPartition]) -> None:
         """Forget records of partitions that others read now."""
         gone = set(places)
         for place in gone & self._waiting.keys():
             self.size_bytes -= sum(map(_size_bytes, self._waiting.pop(place)))
-        self._free = deque(one for one in self._free if (one.topic, one.partition) not in gone)
+        self._free = [one for one in self._free if one[:2] not in gone]
 
 
 def _size_bytes(record: Received) -> int:

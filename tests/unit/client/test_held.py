@@ -6,17 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.client.held import Held
-from twinlog.wire.driver import Received
+from twinlog.wire.receiver import Received
 
 PLACES = (("orders", 0), ("orders", 1))
 
 
 def record(place: tuple[str, int], offset: int) -> Received:
     return Received(*place, offset, None, b"x", (), 0)
-
-
-def taken(held: Held) -> list[Received]:
-    return list(iter(held.take, None))
 
 
 reads = st.tuples(st.just("read"), st.sampled_from(PLACES), st.integers(1, 4))
@@ -39,7 +35,7 @@ def test_a_record_comes_out_once_in_order_and_only_below_a_confirmed_watermark(
         else:
             confirmed[place] = max(confirmed[place], number)
             held.confirm({place: number})
-        for one in taken(held):
+        for one in held.take():
             out[(one.topic, one.partition)].append(one.offset)
         for each in PLACES:
             assert out[each] == list(range(min(confirmed[each], next_offset[each])))
@@ -60,12 +56,6 @@ def test_records_of_a_lost_partition_are_forgotten_whether_free_or_not() -> None
     held.put([record(PLACES[0], 0), record(PLACES[0], 1), record(PLACES[1], 0)])
     held.confirm({PLACES[0]: 1, PLACES[1]: 1})
     held.drop([PLACES[0]])
-    assert taken(held) == [record(PLACES[1], 0)]
+    assert held.take() == [record(PLACES[1], 0)]
     assert held.places == ()
     assert held.size_bytes == 0
-
-
-def test_without_a_standby_to_wait_for_records_are_free_at_once() -> None:
-    held = Held()
-    held.put_free([record(PLACES[0], 0)])
-    assert taken(held) == [record(PLACES[0], 0)]

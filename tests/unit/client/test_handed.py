@@ -1,0 +1,77 @@
+"""What a consumer commits, and what it hands out again."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twinlog.client.handed import Handed
+from twinlog.wire.receiver import Received
+
+PLACES = (("orders", 0), ("orders", 1))
+
+
+def record(place: tuple[str, int], offset: int) -> Received:
+    return Received(*place, offset, None, b"x", (), 0)
+
+
+@given(st.lists(st.tuples(st.sampled_from(PLACES), st.integers(1, 5)), max_size=12), st.data())
+def test_positions_are_behind_the_last_handed_out_and_beginnings_at_the_first(
+    runs: list[tuple[tuple[str, int], int]], data: st.DataObject
+) -> None:
+    handed = Handed()
+    ends = dict.fromkeys(PLACES, 0)
+    firsts: dict[tuple[str, int], int] = {}
+    lasts: dict[tuple[str, int], int] = {}
+    for place, count in runs:
+        handed.fill([record(place, ends[place] + number) for number in range(count)])
+        ends[place] += count
+        while not handed.is_empty:
+            most = data.draw(st.integers(1, 3))
+            out = [handed.one()] if most == 1 else handed.many(most)
+            for one in out:
+                firsts.setdefault(one[:2], one.offset)
+                lasts[one[:2]] = one.offset + 1
+            if data.draw(st.booleans()):
+                assert handed.positions == lasts
+        if data.draw(st.booleans()):
+            handed.clear()
+            firsts, lasts = {}, {}
+    assert handed.positions == lasts
+    assert handed.beginnings == firsts
+
+
+def three() -> Handed:
+    """Offsets 0 to 2 of both partitions, of which the first four records were handed out."""
+    handed = Handed()
+    handed.fill([record(place, offset) for place in PLACES for offset in range(3)])
+    handed.many(4)
+    return handed
+
+
+def test_what_others_read_now_is_neither_handed_out_nor_committed() -> None:
+    handed = three()
+    handed.drop([PLACES[1]])
+    assert handed.is_empty
+    assert handed.positions == {PLACES[0]: 3}
+
+
+def test_a_move_back_uncommits_what_lies_behind_it_and_keeps_what_lies_before() -> None:
+    handed = three()
+    handed.move({PLACES[0]: 2})
+    assert handed.positions == {PLACES[0]: 2, PLACES[1]: 1}
+    assert handed.many(10) == [record(PLACES[1], 1), record(PLACES[1], 2)]
+
+
+def test_a_move_back_before_all_that_was_handed_out_leaves_nothing_to_commit() -> None:
+    handed = three()
+    handed.move({PLACES[1]: 0})
+    assert handed.is_empty
+    assert handed.positions == {PLACES[0]: 3}
+    assert handed.beginnings == {PLACES[0]: 0}
+
+
+def test_a_move_forward_commits_no_more_than_was_handed_out() -> None:
+    handed = three()
+    handed.move({PLACES[0]: 100, PLACES[1]: -1})
+    assert handed.positions == {PLACES[0]: 3, PLACES[1]: 1}
