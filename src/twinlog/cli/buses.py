@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from twinlog.cli import frame
+from twinlog.errors import FileProblems, Problem, UsageError
 
 if TYPE_CHECKING:  # a Home needs pydantic, and `--help` must not wait for it
     from twinlog.sites.home import Home
@@ -23,6 +27,45 @@ def home_of(ctx: frame.Context, *, warn: bool = False) -> Home:
 
     loaded = frame.load_bus(ctx, warn=warn)
     return Home(loaded.bus, loaded.file, warn=ctx.warn)
+
+
+def home_as_it_is(ctx: frame.Context, site: str | None) -> Home:
+    """As `home_of`, for commands that are needed most when the file is wrong or no longer has what runs.
+
+    They then go by what was recorded when the bus was brought up, and say so.
+    """
+    from twinlog.sites import recorded
+
+    try:
+        home = home_of(ctx)
+    except UsageError as error:
+        file = _place_of_file(ctx)
+        known = recorded.home_at(file) if file is not None else None
+        if file is None or known is None:
+            raise
+        if isinstance(error, FileProblems):
+            for problem in error.problems:
+                ctx.warn(replace(problem, severity="warning"), error.file)
+        what = f"{error.what}: going by what was recorded when bus {known.bus.bus} was brought up"
+        ctx.warn(Problem(0, 0, what, path=str(file), severity="warning"), str(file))
+        return known
+    if site is not None and site not in home.bus.sites:
+        home = recorded.with_forgotten(home)
+    return home
+
+
+def _place_of_file(ctx: frame.Context) -> Path | None:
+    """Where the file is, or was before it was lost."""
+    from twinlog.sites import recorded
+    from twinlog.spec import load
+
+    if ctx.file is not None:
+        return ctx.file
+    try:
+        return load.find(Path.cwd())
+    except UsageError:
+        named = os.environ.get("TWINLOG_FILE")
+        return Path.cwd() / named if named else recorded.find(Path.cwd())
 
 
 def site_option(body: Body) -> Body:

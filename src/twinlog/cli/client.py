@@ -29,6 +29,7 @@ STANDBY_HINT = "read there in groups named standby.…; to write: twinlog client
     twinlog client shop --directory clients
     twinlog client shop --gate --format librdkafka
     twinlog client shop --format kcat
+    twinlog client stock --rack r1
     twinlog client shop --site b --format java --store pkcs12
     """
 )
@@ -43,6 +44,7 @@ STANDBY_HINT = "read there in groups named standby.…; to write: twinlog client
     show_default=True,
     help="How certificates are handed over; the last two are for Java.",
 )
+@click.option("--rack", metavar="NAME", help="Where the client stands: it reads from copies in this rack.")
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
@@ -55,6 +57,7 @@ def command(
     gate: bool,
     form: str,
     store: str,
+    rack: str | None,
     directory: Path | None,
 ) -> None:
     """Print a client file with which USER reaches a site.
@@ -71,6 +74,9 @@ def command(
     name = chosen_site(home, site)
     target = (directory or home.directory / "clients" / ("gate" if gate else name) / user).absolute()
     client = client_of(home, user, name, store, target)
+    if rack is not None:
+        _refuse_unknown_rack(home, name, rack)
+        client = replace(client, tuning=replace(client.tuning, rack=rack))
     files = render(by_gate(home, client) if gate else client, Format(form))
     _remark(ctx, home, user, name)
     if directory is not None:
@@ -81,6 +87,17 @@ def command(
         files.write_beside(target)
     beside = [str(target / file.name) for file in files.beside]
     ctx.write(files.text, as_json={"file": None, "text": files.text, "side_files": beside})
+
+
+def _refuse_unknown_rack(home: Home, site: str, rack: str) -> None:
+    """Raise for a rack without a broker, where we know them: a client would read as if it had none."""
+    state = home.state_file.read()
+    if state is None or site not in state.sites:
+        return
+    known = sorted({node.rack for node in home.layout(site).brokers if node.rack})
+    if rack not in known:
+        hint = f"its racks are {', '.join(known)}" if known else f"sites.{site}.racks in the file names them"
+        raise UsageError(f"no broker of site {site} stands in rack '{rack}'", where=str(home.file), hint=hint)
 
 
 def chosen_site(home: Home, site: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinlog.cli import frame
-from twinlog.cli.buses import home_of, site_option
+from twinlog.cli.buses import home_as_it_is, site_option
 from twinlog.cli.output import Column, Record
 
 
@@ -25,7 +25,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
     from twinlog.sites import removal, supervisor
     from twinlog.traffic import staff
 
-    home = home_of(ctx)
+    home = home_as_it_is(ctx, site)
     if site is not None:
         home.chosen(site)
         home.must_run(site, "destroy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinlog.cli import frame
-from twinlog.cli.buses import home_of, site_option, timeout_option
+from twinlog.cli.buses import home_as_it_is, site_option, timeout_option
 from twinlog.cli.output import Column, Record
 
 
@@ -24,7 +24,7 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
     from twinlog.sites import local, supervisor
     from twinlog.traffic import staff
 
-    home = home_of(ctx)
+    home = home_as_it_is(ctx, site)
     if site is not None:
         home.chosen(site)
         home.must_run(site, "stop")

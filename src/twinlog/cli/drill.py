@@ -31,7 +31,7 @@ def list_(ctx: frame.Context) -> None:
     name="run",
     example="""
     twinlog drill run switchover-and-back --times 3
-    twinlog drill run site-dies --report report.html
+    twinlog drill run site-dies --promote automatic --report report.html
     twinlog drill run random --seed 7 --seconds 600
     """,
 )
@@ -60,6 +60,13 @@ def list_(ctx: frame.Context) -> None:
     show_default=True,
     help="Where the drill has its own directory.",
 )
+@click.option(
+    "--promote",
+    type=click.Choice(["ask", "automatic"]),
+    default="ask",
+    show_default=True,
+    help="Who promotes the standby: the drill, as a person would, or two of three voters.",
+)
 @click.option("--keep", is_flag=True, help="Do not delete the bus of a drill that passed.")
 def run(
     ctx: frame.Context,
@@ -70,6 +77,7 @@ def run(
     times: int,
     report: Path | None,
     directory: Path,
+    promote: str,
     keep: bool,
 ) -> None:
     """Run a scenario and judge it.
@@ -81,6 +89,7 @@ def run(
     from twinlog.drills import report as reports
     from twinlog.drills.running import Options, run
     from twinlog.drills.scenarios import scenario
+    from twinlog.spec.model import Promote
 
     chosen = scenario(name)
     options = Options(
@@ -91,6 +100,7 @@ def run(
         times,
         report,
         keep,
+        Promote(promote),
     )
     ran = run(chosen, options, ctx.progress)
     verdict = ran.verdict

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinlog.cli import frame
-from twinlog.cli.buses import home_of, site_option
+from twinlog.cli.buses import home_as_it_is, site_option
 from twinlog.cli.output import write
 from twinlog.errors import UsageError
 
@@ -37,7 +37,7 @@ def command(
     """Show the logs of all nodes of both sites, merged by time."""
     from twinlog.sites import logs
 
-    home = home_of(ctx)
+    home = home_as_it_is(ctx, site)
     state = home.state()
     names = [name for name in home.chosen(site) if name in state.sites]
     nodes = [each for name in names for each in home.layout(name).nodes if node in (None, each.id)]

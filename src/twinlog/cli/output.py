@@ -47,6 +47,7 @@ class Column:
     show: Callable[[Any], str] = plain
     right: bool = False  # numbers stand under each other
     style: Callable[[Any], str] | None = None  # a colour for the value, where colours are shown
+    spare: bool = False  # left out first where a table is too wide for the terminal
 
     @property
     def heading(self) -> str:
@@ -139,28 +140,15 @@ def drawn(parts: Sequence[Part]) -> list[RenderableType]:
 
 
 def _grid(part: Part) -> RenderableType:
-    from rich.table import Table as Grid
+    from twinlog.cli.grids import Cell, Fields, Rows, Strip
 
-    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    if isinstance(part, Record):
-        grid.show_header = False
-        grid.add_column(style="bold", no_wrap=True)
-        grid.add_column(overflow="fold")
-        for column in part.columns:
-            grid.add_row(column.heading, _cell(column, part.value))
-        return grid
+    rows = [part.value] if isinstance(part, Record) else part.rows
+    strips = []
     for column in part.columns:
-        grid.add_column(column.heading.upper(), justify="right" if column.right else "left", overflow="fold")
-    for row in part.rows:
-        grid.add_row(*(_cell(column, row) for column in part.columns))
-    return grid
-
-
-def _cell(column: Column, row: Any) -> RenderableType:
-    from rich.text import Text
-
-    value = field_of(row, column.key)
-    return Text(column.show(value), style=column.style(value) if column.style else "")
+        values = [field_of(row, column.key) for row in rows]
+        cells = [Cell(column.show(value), column.style(value) if column.style else "") for value in values]
+        strips.append(Strip(column.heading, cells, column.right, column.spare))
+    return Fields(strips) if isinstance(part, Record) else Rows(strips)
 
 
 def console() -> Console:
@@ -179,7 +167,7 @@ def emit(parts: Sequence[Part], *, as_json: bool) -> None:
         return
     out = console()
     with out.capture() as capture:
-        out.print(*drawn(parts), sep="\n")
+        out.print(*drawn(parts), sep="\n", crop=False)
     # Rich fills the last column with blanks, which would stand in every file and diff.
     write("".join(line.rstrip() + "\n" for line in capture.get().splitlines()))
 

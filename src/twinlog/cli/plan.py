@@ -30,13 +30,18 @@ def command(ctx: frame.Context, site: str | None, prune: bool) -> None:
     Exit code 0: the sites are what the file says. 3: there are differences.
     """
     from twinlog.ops.apply import plan_all
+    from twinlog.ops.steps import Impossible
 
     home = home_of(ctx, warn=True)
     found = plan_all(home, home.chosen(site), prune=prune)
     ctx.emit(table_of(found, empty="the sites are what the file says"))
     if found:
         noun = "difference" if len(found) == 1 else "differences"
-        raise Findings(f"{len(found)} {noun} between the file and the sites", hint="twinlog apply")
+        what = f"{len(found)} {noun} between the file and the sites"
+        refused = [step for step in found if isinstance(step, Impossible)]
+        if refused:
+            raise Findings(f"{what}, of which {len(refused)} cannot be removed", hint=refused[0].hint)
+        raise Findings(what, hint="twinlog apply")
 
 
 def table_of(steps: Sequence[Step], empty: str) -> Table:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinlog.cli import frame, output
-from twinlog.cli.buses import home_of, site_option
+from twinlog.cli.buses import home_as_it_is, site_option
 from twinlog.cli.output import Column, Table
+from twinlog.cli.sizes import readable
 from twinlog.errors import Findings
 
 if TYPE_CHECKING:  # a Home needs pydantic, and `--help` must not wait for it
@@ -41,7 +42,7 @@ def command(ctx: frame.Context, site: str | None, live: bool, every: float) -> N
 
     Exit code 0: every site is up. 3: something is down, degraded or unknown.
     """
-    home = home_of(ctx)
+    home = home_as_it_is(ctx, site)
     names = home.chosen(site)
     if live:
         _show_live(home, names, every)
@@ -76,11 +77,11 @@ def _parts(home: Home, names: tuple[str, ...]) -> tuple[list[Table], list[str]]:
                 Column("state", style=_colour),
                 Column("brokers", right=True),
                 Column("controller", right=True),
-                Column("partitions", right=True),
+                Column("partitions", right=True, spare=True),
                 Column("under_replicated", "behind", right=True),
                 Column("without_leader", "no leader", right=True),
-                Column("size_bytes", "size", right=True, show=_size),
-                Column("certificate_days", "cert days", right=True, show=_days),
+                Column("size_bytes", "size", right=True, show=readable, spare=True),
+                Column("certificate_days", "cert days", right=True, show=_days, spare=True),
                 Column("note"),
             ],
             sites,
@@ -95,10 +96,10 @@ def _parts(home: Home, names: tuple[str, ...]) -> tuple[list[Table], list[str]]:
                 Column("kind"),
                 Column("state", style=_colour),
                 Column("leads", right=True),
-                Column("size_bytes", "size", right=True, show=_size),
-                Column("free_bytes", "free", right=True, show=_size),
-                Column("memory_bytes", "memory", right=True, show=_size),
-                Column("cpu_s", "cpu s", right=True),
+                Column("size_bytes", "size", right=True, show=readable, spare=True),
+                Column("free_bytes", "free", right=True, show=readable, spare=True),
+                Column("memory_bytes", "memory", right=True, show=readable, spare=True),
+                Column("cpu_s", "cpu s", right=True, spare=True),
                 Column("address"),
                 Column("note"),
             ],
@@ -112,18 +113,6 @@ def _parts(home: Home, names: tuple[str, ...]) -> tuple[list[Table], list[str]]:
 
 def _colour(value: Any) -> str:
     return COLOURS.get(str(value), "yellow")
-
-
-def _size(value: int | None) -> str:
-    """A size for reading, not for computing: three digits and a unit."""
-    if value is None:
-        return "unknown"
-    number = float(value)
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:.3g} TB"
 
 
 def _days(value: float | None) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from twinlog.cli import frame
+from twinlog.cli import frame, user_changes
 from twinlog.cli.buses import home_of
 from twinlog.cli.output import Column, Record, Table
 from twinlog.errors import Findings, TwinlogError, UsageError
@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from twinlog.sites.home import Home
     from twinlog.spec.model import User
 
-command = frame.group("user", "List users, show or rotate a password.")
+command = frame.group("user", "Users: passwords, rights and quotas.")
+for _change in (
+    user_changes.add,
+    user_changes.grant,
+    user_changes.revoke,
+    user_changes.rights,
+    user_changes.quota,
+):
+    command.add_command(_change)
 
 
 @frame.command(parent=command, name="list", example="twinlog user list -o json")

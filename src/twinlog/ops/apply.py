@@ -22,11 +22,12 @@ from twinlog.wire.cluster import Cluster
 
 
 def plan_all(home: Home, names: Sequence[str], *, prune: bool = False) -> list[steps.Step]:
-    """The steps for these sites."""
+    """The steps for these sites; nothing is written, and no password invented, to find them."""
     fingerprints = {
-        name: home.passwords.fingerprint(name, user.password)
+        name: known
         for name, user in home.bus.users.items()
         if user.auth.value != "mtls"
+        and (known := home.passwords.known_fingerprint(name, user.password)) is not None
     }
     term = home.remembered().term
     found: list[steps.Step] = []

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from twinlog.ops.renewal import ADMIN, brought_up
+from twinlog.ops.renewal import ADMIN, brought_up, voters
 from twinlog.sites import processes, served
 from twinlog.sites.certificates import Kind, State
 from twinlog.sites.home import Home
@@ -104,6 +104,8 @@ def _reachable(home: Home) -> list[Node]:
 
 def _used(home: Home) -> Iterator[Path]:
     yield home.pki.paths(Kind.LINK, ADMIN).certificate
+    for name in voters(home):
+        yield home.pki.paths(Kind.VOTE, name).certificate
     for name, user in home.bus.users.items():
         if user.auth is Auth.MTLS:
             yield home.pki.paths(Kind.USER, name).certificate

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from twinlog.ops import steps
+from twinlog.ops import steps, throttles
 from twinlog.ops.rights import rights
 from twinlog.ops.world import World
 from twinlog.spec.effective import topic_settings
@@ -25,6 +25,7 @@ from twinlog.wire.topics import NewTopic
 MECHANISMS = {Auth.SCRAM: Mechanism.SCRAM_SHA_512, Auth.SCRAM_256: Mechanism.SCRAM_SHA_256}
 SHRINKING = ("retention.ms", "retention.bytes")
 KEEP_ALL = -1
+OF_A_MOVE = set(throttles.COPIES)  # there while partitions move, and taken away by whoever moves them
 _OTHER = {Role.ACTIVE: Role.STANDBY, Role.STANDBY: Role.ACTIVE}
 EVERYBODY = "User:*"
 SALVAGE_SUFFIX = ".salvage"  # topics with what only a lost site had
@@ -36,8 +37,8 @@ def plan(
 ) -> list[steps.Step]:
     """All steps for one site, in the order in which they are to be taken.
 
-    `fingerprints` are those of the users' present passwords; `world.applied` has those of the
-    passwords that the site was given.
+    `fingerprints` are those of the users' present passwords, without those that are still to be invented;
+    `world.applied` has those of the passwords that the site was given.
     """
     wanted = Standing(bus.bus, world.site, role, term)
     return [
@@ -66,9 +67,8 @@ def _declared_nodes(bus: Bus, world: World) -> Iterator[steps.Step]:
     for node in world.nodes:
         if not node.declared:
             problem = "the file no longer has it, and its partitions would have to move first"
-            yield steps.Impossible(
-                world.site, node.name, problem, f"brokers: {len(world.nodes) - controllers}"
-            )
+            hint = f"twinlog broker remove --site {world.site} --yes"
+            yield steps.Impossible(world.site, node.name, problem, hint)
     for node in known:
         for kept in node.keeps:
             problem = f"keeps {kept.what}, which was settled when it was formatted"
@@ -150,7 +150,7 @@ def _settings(
     changes_role: bool,
 ) -> Iterator[steps.Step]:
     values = {key: value for key, value in wanted.items() if present.get(key) != value}
-    unset = tuple(sorted(set(present) - set(wanted))) if ours else ()
+    unset = tuple(sorted(set(present) - set(wanted) - OF_A_MOVE)) if ours else ()
     if values or unset:
         loses = not changes_role and loses_records(values, unset, present)
         yield steps.SetTopic(site, name, values, unset, dict(present), loses)
@@ -183,13 +183,14 @@ def _passwords(bus: Bus, world: World, ours: bool, fingerprints: Mapping[str, st
     present = {(found.user, found.mechanism) for found in world.credentials}
     wanted = {(name, MECHANISMS[user.auth]) for name, user in bus.users.items() if user.auth in MECHANISMS}
     for user, mechanism in sorted(wanted):
+        is_new = user not in fingerprints
         if (user, mechanism) not in present:
-            yield steps.SetPassword(world.site, user, mechanism, "it has none there")
+            yield steps.SetPassword(world.site, user, mechanism, "it has none there", is_new)
         elif not ours and user not in world.applied:
             why = "it has one there that Twinlog did not set"
-            yield steps.SetPassword(world.site, user, mechanism, why, is_foreign=True)
-        elif world.applied.get(user) != fingerprints.get(user):
-            yield steps.SetPassword(world.site, user, mechanism, "it was changed")
+            yield steps.SetPassword(world.site, user, mechanism, why, is_new, is_foreign=True)
+        elif is_new or world.applied.get(user) != fingerprints[user]:
+            yield steps.SetPassword(world.site, user, mechanism, "it was changed", is_new)
     if ours:
         for user, mechanism in sorted(present - wanted):
             why = "the file has no such user" if user not in bus.users else "the file gives it another way in"

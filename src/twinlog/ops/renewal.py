@@ -23,7 +23,7 @@ from twinlog.sites.layout import Kind as NodeKind
 from twinlog.sites.layout import Listener, Node, SiteLayout
 from twinlog.sites.pki import Issued
 from twinlog.sites.served import Served
-from twinlog.spec.model import Auth
+from twinlog.spec.model import Auth, Promote
 from twinlog.wire import reload
 from twinlog.wire.cluster import Cluster
 
@@ -69,11 +69,18 @@ def issue_nodes(home: Home, layout: SiteLayout, *, force: bool) -> list[Issued]:
     return issued
 
 
+def voters(home: Home) -> list[str]:
+    """Whose certificates for voting there are, where there are votes."""
+    return home.pki.names(Kind.VOTE) if home.bus.gate.promote is Promote.AUTOMATIC else []
+
+
 def issue_clients(home: Home, *, force: bool) -> list[Issued]:
     """Our own client certificates, and those of users that were made here once."""
+    # A voter is known by its name, wherever it runs, and reads its certificate for every question.
+    votes = [home.pki.issue(Kind.VOTE, name, {name}, anew=force) for name in voters(home)]
     known = [(Kind.LINK, ADMIN)]
     known += [(Kind.USER, name) for name, user in home.bus.users.items() if user.auth is Auth.MTLS]
-    return [
+    return votes + [
         home.pki.issue(kind, name, anew=force)
         for kind, name in known
         if home.pki.paths(kind, name).store.exists()

@@ -196,6 +196,7 @@ class SetPassword(Step):
     user: str
     mechanism: Mechanism
     why: str
+    is_new: bool = False  # Twinlog has none for this user yet and invents one
     is_foreign: bool = False  # somebody else gave it the one that it has, and may log in with it
 
     @property
@@ -208,7 +209,8 @@ class SetPassword(Step):
 
     @property
     def what(self) -> str:
-        return f"set the password of {self.user} ({self.mechanism}): {self.why}"
+        doing = "invent and set a password for" if self.is_new else "set the password of"
+        return f"{doing} {self.user} ({self.mechanism}): {self.why}"
 
 
 @dataclass(frozen=True)

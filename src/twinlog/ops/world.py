@@ -75,12 +75,17 @@ def observe(home: Home, site: str) -> World:
     if nodes and not any(node.running or node.remote for node in nodes):
         return World(site, nodes, unreachable="no node of it runs", applied=applied)
     if not home.bus.sites[site].exists_already and not nodes:
-        return World(site, unreachable="it was never brought up", applied=applied)
+        return _nothing_yet(site, len(home.bus.sites[site].broker_specs))
     try:
         with Cluster(home.admin_access(site), patience=PATIENCE) as cluster:
             return _read(cluster, site, nodes, applied)
     except TwinlogError as error:
         return World(site, nodes, unreachable=str(error), applied=applied)
+
+
+def _nothing_yet(site: str, brokers: int) -> World:
+    """A site that was never brought up: all that is in the file is still to be made."""
+    return World(site, brokers=brokers, rules=frozenset(), credentials=frozenset(), quotas={})
 
 
 def observe_nodes(home: Home, site: str) -> tuple[NodeWorld, ...]:

@@ -62,11 +62,14 @@ class Entry:
     source: Source
     is_sensitive: bool
     read_only: bool
+    documentation: str = ""  # where it was asked for
 
 
-def describe(cluster: Cluster, kind: Kind, name: str, keys: Sequence[str] | None = None) -> dict[str, Entry]:
-    """The settings of one thing, all or the named ones, by name."""
-    return describe_many(cluster, kind, [name], keys)[name]
+def describe(
+    cluster: Cluster, kind: Kind, name: str, keys: Sequence[str] | None = None, *, documented: bool = False
+) -> dict[str, Entry]:
+    """The settings of one thing, all or the named ones, by name; with Kafka's own words about each."""
+    return _describe(cluster, kind, [name], keys, documented)[name]
 
 
 def describe_many(
@@ -132,7 +135,11 @@ def without_secrets(message: str | None, values: Mapping[str, str]) -> str | Non
 
 
 def _describe(
-    cluster: Cluster, kind: Kind, names: Sequence[str], keys: Sequence[str] | None
+    cluster: Cluster,
+    kind: Kind,
+    names: Sequence[str],
+    keys: Sequence[str] | None,
+    documented: bool = False,
 ) -> dict[str, dict[str, Entry]]:
     request = DescribeConfigsRequest(
         resources=[
@@ -144,7 +151,7 @@ def _describe(
             for name in names
         ],
         include_synonyms=False,
-        include_documentation=False,
+        include_documentation=documented,
     )
 
     def judge(answer: DescribeConfigsResponse) -> None:
@@ -162,6 +169,7 @@ def _describe(
                 _SOURCES.get(entry.config_source, Source.UNKNOWN),
                 entry.is_sensitive,
                 entry.read_only,
+                (entry.documentation or "") if documented else "",
             )
             for entry in result.configs
         }

@@ -29,9 +29,9 @@ def contents(rest: bytes) -> Contents:
     """Key, value and headers of a record."""
     data = memoryview(rest)
     try:
-        key, at = _field(data, 0)
-        value, at = _field(data, at)
-        header_count, _ = _signed(data, at)
+        key, at = read_field(data, 0)
+        value, at = read_field(data, at)
+        header_count, _ = read_signed(data, at)
     except (IndexError, ValueError):
         raise UnreadableBatch(f"{len(rest)} bytes are not key, value and headers of a record") from None
     return Contents(key, value, header_count)
@@ -40,13 +40,14 @@ def contents(rest: bytes) -> Contents:
 def key_of(rest: bytes) -> bytes | None:
     """The key alone."""
     try:
-        return _field(memoryview(rest), 0)[0]
+        return read_field(memoryview(rest), 0)[0]
     except (IndexError, ValueError):
         raise UnreadableBatch(f"{len(rest)} bytes do not begin with the key of a record") from None
 
 
-def _field(data: memoryview, at: int) -> tuple[bytes | None, int]:
-    length, at = _signed(data, at)
+def read_field(data: memoryview, at: int) -> tuple[bytes | None, int]:
+    """The piece of a record that stands at a place (None if it is null), and the place behind it."""
+    length, at = read_signed(data, at)
     if length < 0:
         return None, at
     if at + length > len(data):
@@ -54,7 +55,7 @@ def _field(data: memoryview, at: int) -> tuple[bytes | None, int]:
     return bytes(data[at : at + length]), at + length
 
 
-def _signed(data: memoryview, at: int) -> tuple[int, int]:
-    # Records write signed numbers so that small ones of either sign are short (zigzag).
+def read_signed(data: memoryview, at: int) -> tuple[int, int]:
+    """The number at a place, written so that small ones of either sign are short, and the place behind."""
     number, at = read_varint(data, at)
     return (number >> 1) ^ -(number & 1), at

@@ -18,6 +18,7 @@ from twinlog.wire.groups import Group
 from twinlog.wire.members import Member
 
 CONSUMER = "consumer"  # groups of the newer protocol (KIP-848)
+SHARE = "share"  # whose members nobody can make leave
 _MANY_MEMBERS = 3  # of LeaveGroup: earlier versions take one
 _GONE = ("UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND")
 
@@ -29,7 +30,7 @@ def expel(cluster: Cluster, is_meant: Callable[[str], bool]) -> tuple[str, ...]:
         found = {
             one.name: one for one in groups.list_groups(cluster) if one.has_members and is_meant(one.name)
         }
-        theirs = groups.describe(cluster, found)
+        theirs = groups.describe(cluster, (name for name, one in found.items() if one.type != SHARE))
         for coordinator, names in groups.by_coordinator(cluster, theirs).items():
             for name in names:
                 _leave(cluster, coordinator, found[name], theirs[name].members)

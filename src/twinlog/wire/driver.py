@@ -1,7 +1,8 @@
-"""librdkafka's producer and consumer behind a few typed calls, for the client library.
+"""librdkafka's producer behind a few typed calls, and what its clients share; `receiver` has the consumer.
 
-`client` builds on this and imports no driver itself. A Sender may be used by several threads; what
-became of a record is told from within `serve` and `flush`. A Receiver belongs to one thread.
+The client library builds on this and imports no driver itself. A Sender may be used by several threads;
+what became of a record is told from within `serve` and `flush`, and who waits for it is woken after
+each of them, not for each record: at full speed a record may cost one Python call here, not ten.
 librdkafka repeats a record whose answer got lost, and Python is not told whether it did. So a refusal
 proves that a record is not in the log only if it is about the record itself (`is_certain`): a right
 that was taken away, say, may have been there when the first attempt was appended.
@@ -10,6 +11,7 @@ that was taken away, say, may have been there when the first attempt was appende
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,13 +21,12 @@ from twinlog.errors import KafkaError
 from twinlog.wire import codes
 from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Role, Tuning, librdkafka_tuning
-from twinlog.wire.offsets import TopicPartition
 
 Settings = Mapping[str, str | int | float | bool]
 Headers = Sequence[tuple[str, bytes | None]]
 
-_LOG = logging.getLogger("twinlog.client")
-_LOG.addHandler(logging.NullHandler())
+LOG = logging.getLogger("twinlog.client")
+LOG.addHandler(logging.NullHandler())
 _CLIENT_ID = "twinlog-client"
 _ANY_PARTITION = -1
 _NOW = 0
@@ -71,24 +72,36 @@ class Failed(NamedTuple):
     is_certain: bool
 
 
-class Received(NamedTuple):
-    """A record as it came."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-    timestamp_ms: int
-
-
 Report = Delivered | Failed
 Told = Callable[[Report], None]
 
 
 class NoRoom(KafkaError):
     """The queue is full; there is room again when records in it were answered."""
+
+
+class Receipt:
+    """What became of one record, once it is told: a place or a failure."""
+
+    __slots__ = ("failed", "offset", "partition", "sender", "then")
+
+    def __init__(self, sender: Sender) -> None:
+        self.sender = sender
+        self.partition = -1
+        self.offset = -1  # set last: whoever sees it sees the partition too
+        self.failed: Failed | None = None
+        self.then: Callable[[], None] | None = None  # called when it was told
+
+    def told(self, error: Any, message: Any) -> None:
+        """What librdkafka says of the record."""
+        offset = message.offset() if error is None else None
+        if offset is None:
+            self.failed = self.sender.failure(error, message)
+        else:
+            self.partition = message.partition()
+            self.offset = offset
+        if self.then is not None:
+            self.then()
 
 
 class Sender:
@@ -98,17 +111,20 @@ class Sender:
         self, access: Access, *, timeout_s: float, tuning: Tuning, settings: Settings | None = None
     ) -> None:
         used = {
-            **_usual(access, tuning, Role.PRODUCER),
+            **usual(access, tuning, Role.PRODUCER),
             "acks": "all",
             "message.timeout.ms": max(1, int(timeout_s * 1000)),
+            "partitioner": "murmur2_random",  # a key goes where Kafka's Java clients put it
             **(settings or {}),
         }
+        self.answered = threading.Condition()  # notified after answers were told
+        self.has_listeners = False  # True once somebody wants to be called with an answer
         self._where = ",".join(access.bootstrap)
         self._fatal: KafkaError | None = None  # why the driver has given up for good
-        self._producer: Any = confluent.Producer(used, logger=_LOG)
+        self._producer: Any = confluent.Producer(used, logger=LOG)
 
-    def check(self, topic: str, timeout_s: float) -> None:
-        """Raise unless the site has this topic and lets this user see it."""
+    def check(self, topic: str, timeout_s: float) -> int:
+        """How many partitions a topic has; raises unless it is there and this user may see it."""
         what = f"looking for topic '{topic}'"
         try:
             found = self._open().list_topics(topic, timeout_s).topics[topic]
@@ -116,27 +132,44 @@ class Sender:
             raise explained(error.args[0], what, self._where) from error
         if found.error is not None:
             raise explained(found.error, what, self._where)
+        return len(found.partitions)
 
-    def send(self, record: Outgoing, told: Told) -> None:
+    def queue(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        partition: int | None,
+        timestamp_ms: int | None,
+        receipt: Receipt | None,
+    ) -> None:
         """Queue a record; raises if it was not queued, and then it was not sent either."""
-
-        def answered(error: Any, message: Any) -> None:
-            told(self._report(error, message))
-
         try:
-            self._open().produce(
-                record.topic,
-                record.value,
-                record.key,
-                _ANY_PARTITION if record.partition is None else record.partition,
-                on_delivery=answered,
-                timestamp=_NOW if record.timestamp_ms is None else record.timestamp_ms,
-                headers=list(record.headers) or None,
+            (self._producer or self._open()).produce(
+                topic,
+                value,
+                key,
+                _ANY_PARTITION if partition is None else partition,
+                None if receipt is None else receipt.told,
+                None,
+                _NOW if timestamp_ms is None else timestamp_ms,
+                list(headers) if headers else None,
             )
         except BufferError as error:
             raise NoRoom("the producer's queue is full", where=self._where) from error
         except confluent.KafkaException as error:
-            raise explained(error.args[0], f"sending to '{record.topic}'", self._where) from error
+            raise explained(error.args[0], f"sending to '{topic}'", self._where) from error
+
+    def send(self, record: Outgoing, told: Told) -> None:
+        """Queue a record and hear once what became of it."""
+        receipt = Receipt(self)
+
+        def ended() -> None:
+            told(receipt.failed or Delivered(receipt.partition, receipt.offset))
+
+        receipt.then = ended
+        self.queue(*record, receipt)
 
     def serve(self, timeout_s: float) -> None:
         """Wait for answers and tell them."""
@@ -159,10 +192,23 @@ class Sender:
         except confluent.KafkaException as error:
             self._fatal = explained(error.args[0], "the producer cannot go on", self._where)
             return how(self._producer)
+        finally:
+            self.wake()
 
-    def _report(self, error: Any, message: Any) -> Report:
-        if error is None:
-            return Delivered(message.partition(), message.offset())
+    @property
+    def unanswered(self) -> int:
+        """How many records are queued or under way."""
+        return 0 if self._producer is None else len(self._producer)
+
+    def wake(self) -> None:
+        """Let those who wait for an answer look again."""
+        with self.answered:
+            self.answered.notify_all()
+
+    def failure(self, error: Any, message: Any) -> Failed:
+        """What a refusal means, or an answer that names no offset."""
+        if error is None:  # the broker knew the batch as one that it had taken long before
+            return Failed("the record is in the log, and the site did not say where", "look for it", False)
         said = explained(error, f"writing to '{message.topic()}'", self._where)
         if self._fatal is not None:
             return Failed(f"{said}: {self._fatal.what}", self._fatal.hint, is_certain(said.code))
@@ -175,86 +221,8 @@ class Sender:
         return producer
 
 
-class Receiver:
-    """A member of a consumer group that commits only when told to."""
-
-    def __init__(
-        self, access: Access, *, group: str, start: str, tuning: Tuning, settings: Settings | None = None
-    ) -> None:
-        used = {
-            **_usual(access, tuning, Role.CONSUMER),
-            "group.id": group,
-            "auto.offset.reset": start,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            **(settings or {}),
-        }
-        self._where = ",".join(access.bootstrap)
-        self._consumer: Any = confluent.Consumer(used, logger=_LOG)
-
-    def subscribe(self, topics: Sequence[str], lost: Callable[[list[TopicPartition]], None]) -> None:
-        """Read topics from now on; `lost` is told, from within `take`, which partitions others have got."""
-
-        def gone(_: Any, partitions: Any) -> None:
-            lost([(one.topic, one.partition) for one in partitions])
-
-        self._consumer.subscribe(list(topics), on_revoke=gone, on_lost=gone)
-
-    def take(self, most: int, timeout_s: float) -> list[Received]:
-        """Up to so many records, none if none came in time."""
-        got = []
-        # `consume` alone would wait for all of them.
-        try:
-            first = self._consumer.poll(timeout_s)
-            rest = self._consumer.consume(most - 1, 0.0) if first is not None else []
-        except confluent.KafkaException as refusal:
-            raise explained(refusal.args[0], "reading", self._where) from refusal
-        for message in (first, *rest) if first is not None else ():
-            error = message.error()
-            if error is None:
-                got.append(_received(message))
-            elif not error.retriable() and error.code() not in _PASSING:
-                raise explained(error, "reading", self._where)
-        return got
-
-    def pause(self, places: Sequence[TopicPartition]) -> None:
-        """Take nothing of these partitions until they are resumed."""
-        self._consumer.pause([confluent.TopicPartition(*place) for place in places])
-
-    def resume(self, places: Sequence[TopicPartition]) -> None:
-        """Take them again, from where they were."""
-        self._consumer.resume([confluent.TopicPartition(*place) for place in places])
-
-    def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Let the group go on at these offsets the next time; returns when that is written."""
-        wanted = [confluent.TopicPartition(*place, offset) for place, offset in positions.items()]
-        try:
-            done = self._consumer.commit(offsets=wanted, asynchronous=False)
-        except confluent.KafkaException as error:
-            raise explained(error.args[0], "committing offsets", self._where) from error
-        for one in done:
-            if one.error is not None:
-                raise explained(one.error, f"committing {one.topic}-{one.partition}", self._where)
-
-    def close(self) -> None:
-        """Leave the group."""
-        self._consumer.close()
-
-
-# librdkafka tells of them and goes on by itself.
-_PASSING = frozenset(
-    [
-        confluent.KafkaError._ALL_BROKERS_DOWN,
-        confluent.KafkaError._TRANSPORT,
-        confluent.KafkaError._RESOLVE,
-        confluent.KafkaError._TIMED_OUT,
-        confluent.KafkaError._PARTITION_EOF,
-        confluent.KafkaError.UNKNOWN_TOPIC_OR_PART,
-    ]
-)
-
-
-def _usual(access: Access, tuning: Tuning, role: Role) -> dict[str, Any]:
+def usual(access: Access, tuning: Tuning, role: Role) -> dict[str, Any]:
+    """Settings of every client: its access and what the bus recommends."""
     tuned = librdkafka_tuning(tuning)
     return {
         "client.id": _CLIENT_ID,
@@ -282,17 +250,4 @@ def explained(error: Any, what: str, where: str) -> KafkaError:
         hint = "is the site up? twinlog status"
     return KafkaError(
         f"{what}: {error.str()}", code=name, retriable=error.retriable(), where=where, hint=hint
-    )
-
-
-def _received(message: Any) -> Received:
-    _, timestamp_ms = message.timestamp()
-    return Received(
-        message.topic(),
-        message.partition(),
-        message.offset(),
-        message.key(),
-        message.value(),
-        tuple(message.headers() or ()),
-        timestamp_ms,
     )

@@ -23,8 +23,6 @@ _PRODUCER = struct.Struct(">qh?")  # producer id, epoch, whether to commit
 _INT32 = struct.Struct(">i")
 _INT64_BYTES = 8
 _NO_TAGS = b"\0"
-# The epoch of a coordinator, which we are not: one below an earlier marker's would be refused.
-_COORDINATOR = _INT32.pack(0)
 _LENIENT = b"\0"  # the strict epochs of transaction version 2 (KIP-1228) are for coordinators
 _MARKED = struct.Struct(">ih")  # partition, code
 _DEBUGGER = struct.pack(">ib", -2, 0)  # who may see the end of the log, and isolation
@@ -42,13 +40,15 @@ class Fill:
     count: int
     producer_id: int
     producer_epoch: int
+    # Of the coordinator in whose name they are; one below an earlier marker's would be refused.
+    coordinator_epoch: int = 0
 
 
 def encode_markers(version: int, fills: Sequence[Fill]) -> bytes:
     """A request for abort markers: first one for every partition, then a second, and so on."""
-    by_producer: dict[tuple[int, int], list[Fill]] = defaultdict(list)
+    by_producer: dict[tuple[int, int, int], list[Fill]] = defaultdict(list)
     for fill in fills:
-        by_producer[(fill.producer_id, fill.producer_epoch)].append(fill)
+        by_producer[(fill.producer_id, fill.producer_epoch, fill.coordinator_epoch)].append(fill)
     total = 0
     pieces: list[bytes] = []
     for producer, theirs in by_producer.items():
@@ -103,15 +103,16 @@ def decode_ends(data: memoryview) -> dict[TopicPartition, tuple[int, int]]:
     return told
 
 
-def _marker(version: int, producer: tuple[int, int], places: Iterable[TopicPartition]) -> bytes:
+def _marker(version: int, producer: tuple[int, int, int], places: Iterable[TopicPartition]) -> bytes:
+    producer_id, epoch, coordinator_epoch = producer
     by_topic: dict[str, list[bytes]] = defaultdict(list)
     for topic, partition in places:
         by_topic[topic].append(_INT32.pack(partition))
     return b"".join(
         (
-            _PRODUCER.pack(*producer, False),
+            _PRODUCER.pack(producer_id, epoch, False),
             _by_topic(by_topic),
-            _COORDINATOR,
+            _INT32.pack(coordinator_epoch),
             _LENIENT if version >= _WITH_TRANSACTION_VERSION else b"",
             _NO_TAGS,
         )

@@ -32,7 +32,7 @@ from twinlog.wire import codes, heartbeats, members
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.connection import RawRequest
 from twinlog.wire.deadlines import Deadline
-from twinlog.wire.members import Member, Membership
+from twinlog.wire.members import Described, Member, Membership
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.versions import Range
 
@@ -42,6 +42,7 @@ _NO_MEMBER, _NO_GENERATION, _NO_LEADER_EPOCH, _NO_OFFSET = "", -1, -1, -1
 _BY_NAME = 9  # of OffsetFetch and OffsetCommit: later versions name topics by id (KIP-848)
 _MANY_KEYS, _MANY_GROUPS = 4, 8  # of FindCoordinator and OffsetFetch: earlier ones take one at a time
 _DESCRIBE_CONSUMERS = Range(members.VERSION, members.VERSION)
+_DESCRIBE_SHARES = Range(members.SHARE_VERSION, members.SHARE_VERSION)
 _HEARTBEAT = Range(heartbeats.VERSION, heartbeats.VERSION)
 _COORDINATOR_MOVED = (
     "COORDINATOR_LOAD_IN_PROGRESS",
@@ -78,7 +79,7 @@ def list_groups(cluster: Cluster) -> tuple[Group, ...]:
 
 
 def describe(cluster: Cluster, names: Iterable[str]) -> dict[str, Membership]:
-    """The members of groups of consumers; share and streams groups are left out, like those not there."""
+    """The members of groups; streams groups are left out, like those that are not there."""
     wanted = tuple(names)
     return cluster.retry(lambda: _describe(cluster, wanted))
 
@@ -167,7 +168,10 @@ def _describe(cluster: Cluster, names: tuple[str, ...]) -> dict[str, Membership]
         found |= _describe_classic(cluster, coordinator, theirs)
         others = [name for name in theirs if name not in found]
         if others and cluster.broker(coordinator).knows(members.API_KEY, _DESCRIBE_CONSUMERS):
-            found |= _describe_consumers(cluster, coordinator, others)
+            found |= _describe_newer(cluster, coordinator, _of_consumers(others))
+        others = [name for name in theirs if name not in found]
+        if others and cluster.broker(coordinator).knows(members.SHARE_API_KEY, _DESCRIBE_SHARES):
+            found |= _describe_newer(cluster, coordinator, _of_shares(others))
     return found
 
 
@@ -181,17 +185,33 @@ def _describe_classic(cluster: Cluster, coordinator: int, names: list[str]) -> d
         what = f"describing group '{group.group_id}'"
         codes.check(group.error_code, group.error_message, what, cluster.where)
         theirs = (
-            Member(member.member_id, member.client_id, member.client_host, member.group_instance_id or "")
+            Member(
+                member.member_id,
+                member.client_id,
+                member.client_host,
+                member.group_instance_id or "",
+                members.classic_assignment(bytes(member.member_assignment)),
+            )
             for member in group.members
         )
-        found[group.group_id] = Membership(group.group_state, tuple(theirs))
+        found[group.group_id] = Membership(group.group_state, tuple(theirs), group.protocol_data)
     return found
 
 
-def _describe_consumers(cluster: Cluster, coordinator: int, names: list[str]) -> dict[str, Membership]:
-    request = RawRequest(
-        members.NAME, members.API_KEY, members.VERSION, [members.encode(names)], members.decode
+def _of_consumers(names: list[str]) -> RawRequest[list[Described]]:
+    return RawRequest(members.NAME, members.API_KEY, members.VERSION, [members.encode(names)], members.decode)
+
+
+def _of_shares(names: list[str]) -> RawRequest[list[Described]]:
+    body = [members.encode(names)]
+    return RawRequest(
+        members.SHARE_NAME, members.SHARE_API_KEY, members.SHARE_VERSION, body, members.decode_share
     )
+
+
+def _describe_newer(
+    cluster: Cluster, coordinator: int, request: RawRequest[list[Described]]
+) -> dict[str, Membership]:
     connection, deadline = cluster.broker(coordinator), Deadline(cluster.patience.request_s)
     found: dict[str, Membership] = {}
     for group in connection.receive(connection.send_raw(request, deadline), deadline):

@@ -75,6 +75,11 @@ def read(cluster: Cluster, note: Note) -> bytes | None:
 def write(cluster: Cluster, note: Note, value: bytes) -> None:
     """Replace what a note says; returns when the record is on all in-sync replicas."""
     ensure_topic(cluster, note)
+    append(cluster, note, value)
+
+
+def append(cluster: Cluster, note: Note, value: bytes) -> None:
+    """The same where the note's topic is known to be there."""
     batch = encode_batch([Record(value, timestamp_ms=time.time_ns() // 1_000_000, key=note.key)])
     # The newest record counts and says the same the second time, so a lost answer does no harm.
     cluster.retry(lambda: _append(cluster, note, batch), repeatable=True)

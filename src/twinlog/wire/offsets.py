@@ -9,7 +9,7 @@ The mirror goes by the first one at the standby: a high watermark may lag behind
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
@@ -51,6 +51,11 @@ def last_stable_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) 
     return _offsets(cluster, partitions, End.LAST_STABLE)
 
 
+def offsets_at(cluster: Cluster, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+    """The first offset of each partition whose record bears this time or a later one; None if none does."""
+    return cluster.retry(lambda: _ask_by_time(cluster, times_ms))
+
+
 def by_leader(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[int, dict[str, list[int]]]:
     """Partitions by the broker that leads them and by topic; one attempt, for use inside `retry`."""
     led: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -75,6 +80,39 @@ def _ask_leaders(
                 what = f"asking for offsets of {told.name}-{part.partition_index}"
                 codes.check(part.error_code, None, what, cluster.where)
                 found[(told.name, part.partition_index)] = part.offset
+    return found
+
+
+def _ask_by_time(
+    cluster: Cluster, times_ms: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int | None]:
+    found: dict[TopicPartition, int | None] = {}
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    for leader, topics in by_leader(cluster, times_ms).items():
+        request = ListOffsetsRequest(
+            replica_id=_CONSUMER,
+            isolation_level=0,
+            topics=[
+                kind(
+                    name=topic,
+                    partitions=[
+                        kind.ListOffsetsPartition(
+                            partition_index=index,
+                            current_leader_epoch=-1,
+                            timestamp=times_ms[(topic, index)],
+                        )
+                        for index in indexes
+                    ],
+                )
+                for topic, indexes in topics.items()
+            ],
+        )
+        answer = cluster.once(request, ListOffsetsResponse, broker_id=leader)
+        for told in answer.topics:
+            for part in told.partitions:
+                what = f"asking for an offset by time of {told.name}-{part.partition_index}"
+                codes.check(part.error_code, None, what, cluster.where)
+                found[(told.name, part.partition_index)] = part.offset if part.offset >= 0 else None
     return found
 
 

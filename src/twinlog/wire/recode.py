@@ -24,12 +24,14 @@ from twinlog.wire.batches import (
     records_section,
 )
 from twinlog.wire.codecs import compress, decompress
+from twinlog.wire.compact import varint as unsigned
 from twinlog.wire.records import varint
 
 MOST_UNPACKED_BYTES = 256 * 1024 * 1024
 MOST_NULLS = 1_000_000  # about 0.8 MB compressed: under the usual limit of a message, 1 MB
 
 _MOST_VARINT_BYTES = 10
+_ROW = 64  # deltas whose varints differ in their first byte only
 _NO_FIELD = varint(-1)
 _NO_HEADERS = varint(0)
 # Deltas of offsets and lengths of records are mostly small and written once a record.
@@ -144,9 +146,19 @@ def _nulls(count: int, key: bytes | None) -> memoryview:
     key_field = _NO_FIELD if key is None else varint(len(key)) + key
     tail = key_field + _NO_FIELD + _NO_HEADERS
     fixed_bytes = len(head) + len(tail)
-    lengths = [varint(fixed_bytes + delta_bytes) + head for delta_bytes in range(_MOST_VARINT_BYTES)]
-    deltas = map(varint, range(count))
-    return compress(Codec.ZSTD, b"".join(lengths[len(delta)] + delta + tail for delta in deltas))
+    heads = [varint(fixed_bytes + delta_bytes) + head for delta_bytes in range(_MOST_VARINT_BYTES)]
+
+    def one_by_one(deltas: range) -> Iterator[bytes]:
+        return (heads[len(delta)] + delta + tail for delta in map(varint, deltas))
+
+    rows = range(1, max(1, count // _ROW))
+    begins = [[head + bytes((first,)) for first in range(0x80, 0x100, 2)] for head in heads]
+    pieces = list(one_by_one(range(min(count, _ROW))))
+    for row in rows:
+        rest = unsigned(row)
+        pieces.append((rest + tail).join([*begins[1 + len(rest)], b""]))
+    pieces += one_by_one(range(_ROW * rows.stop, count))
+    return compress(Codec.ZSTD, b"".join(pieces))
 
 
 def _base_timestamp_ms(run: Sequence[Entry], source: Header) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twinlog.wire.batches import UnreadableBatch
-from twinlog.wire.compact import read_varint
+from twinlog.wire.contents import read_field, read_signed
 from twinlog.wire.records import varint
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -23,8 +23,8 @@ def headers(rest: bytes) -> list[tuple[str, bytes | None]]:
         _, count, at = _start(data)
         found: list[tuple[str, bytes | None]] = []
         for _ in range(count):
-            name, at = _field(data, at)
-            value, at = _field(data, at)
+            name, at = read_field(data, at)
+            value, at = read_field(data, at)
             found.append(((name or b"").decode(errors="replace"), value))
     except (IndexError, ValueError):
         raise _unreadable(rest) from None
@@ -48,7 +48,7 @@ def without_headers(rest: bytes, first: int) -> bytes:
     try:
         place, count, at = _start(data)
         for _ in range(2 * first):
-            _, at = _field(data, at)
+            _, at = read_field(data, at)
     except (IndexError, ValueError):
         raise _unreadable(rest) from None
     if count < first:
@@ -58,26 +58,12 @@ def without_headers(rest: bytes, first: int) -> bytes:
 
 def _start(data: memoryview) -> tuple[int, int, int]:
     """Where the number of headers stands, the number, and where the first one stands."""
-    _, at = _field(data, 0)
-    _, place = _field(data, at)
-    count, first = _signed(data, place)
+    _, at = read_field(data, 0)
+    _, place = read_field(data, at)
+    count, first = read_signed(data, place)
     if count < 0:
         raise ValueError
     return place, count, first
-
-
-def _field(data: memoryview, at: int) -> tuple[bytes | None, int]:
-    length, at = _signed(data, at)
-    if length < 0:
-        return None, at
-    if at + length > len(data):
-        raise ValueError
-    return bytes(data[at : at + length]), at + length
-
-
-def _signed(data: memoryview, at: int) -> tuple[int, int]:
-    number, at = read_varint(data, at)
-    return (number >> 1) ^ -(number & 1), at
 
 
 def _encoded(content: bytes | None) -> bytes:

@@ -1,12 +1,12 @@
 """librdkafka's transactional producer behind a few typed calls: records that become visible together.
 
-For load in drills, as `driver` is for the client library. An error says what to do next: end the
+For the client library's transactions and for load in drills. An error says what to do next: end the
 transaction, or open a new producer; nobody but the caller knows whether it may be tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import confluent_kafka as confluent
@@ -14,7 +14,8 @@ import confluent_kafka as confluent
 from twinlog.errors import KafkaError
 from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Tuning
-from twinlog.wire.driver import Outgoing, Sender, Settings, Told, explained
+from twinlog.wire.driver import NoRoom, Outgoing, Sender, Settings, Told, explained
+from twinlog.wire.offsets import TopicPartition
 
 
 class TransactionFailed(KafkaError):
@@ -30,12 +31,21 @@ class TransactionFailed(KafkaError):
 class Transactional(Sender):
     """A producer with one transaction at a time."""
 
-    def __init__(self, access: Access, *, name: str, timeout_s: float, tuning: Tuning) -> None:
-        settings: Settings = {
+    def __init__(
+        self,
+        access: Access,
+        *,
+        name: str,
+        timeout_s: float,
+        tuning: Tuning,
+        settings: Settings | None = None,
+    ) -> None:
+        used: Settings = {
             "transactional.id": name,
             "transaction.timeout.ms": int(2000 * timeout_s),  # at least the time that a record has
+            **(settings or {}),
         }
-        super().__init__(access, timeout_s=timeout_s, tuning=tuning, settings=settings)
+        super().__init__(access, timeout_s=timeout_s, tuning=tuning, settings=used)
 
     def prepare(self, timeout_s: float) -> None:
         """Take the name over: what its last producer left open is aborted."""
@@ -45,12 +55,31 @@ class Transactional(Sender):
         """Open a transaction."""
         self._step("opening a transaction", lambda producer: producer.begin_transaction())
 
+    def put(self, record: Outgoing) -> None:
+        """Queue a record in the open transaction; the commit tells whether all were written."""
+        try:
+            self.queue(*record, None)
+        except NoRoom:
+            raise
+        except KafkaError as error:
+            raise TransactionFailed(error, must_reopen=error.code == "FATAL") from error
+
     def send(self, record: Outgoing, told: Told) -> None:
-        """Queue a record in the open transaction."""
+        """Queue a record in the open transaction, and hear of it alone."""
         try:
             super().send(record, told)
         except KafkaError as error:
             raise TransactionFailed(error, must_reopen=error.code == "FATAL") from error
+
+    def take_offsets(
+        self, positions: Mapping[TopicPartition, int], membership: object, timeout_s: float
+    ) -> None:
+        """Let a group go on at these offsets, if and when the transaction is committed."""
+        places = [confluent.TopicPartition(*place, offset) for place, offset in positions.items()]
+        self._step(
+            "committing offsets in a transaction",
+            lambda producer: producer.send_offsets_to_transaction(places, membership, timeout_s),
+        )
 
     def commit(self, timeout_s: float) -> None:
         """Make its records visible; they are answered before."""

@@ -23,8 +23,13 @@ Answers = dict[TopicPartition, int | TwinlogError]
 _Topics = dict[str, list[int]]
 
 
-def watermarks(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Answers:
-    """The high watermark of each partition, or why it is not known; raises if nobody can be reached."""
+def watermarks(
+    cluster: Cluster, partitions: Iterable[TopicPartition], end: End = End.HIGH_WATERMARK
+) -> Answers:
+    """The high watermark (or another end) of each partition, or why it is not known.
+
+    Raises if nobody can be reached.
+    """
     deadline = Deadline(cluster.patience.request_s)
     led, found = _by_leader(cluster, partitions)
     asked: list[tuple[Connection, Pending[ListOffsetsResponse], _Topics]] = []
@@ -32,7 +37,7 @@ def watermarks(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Answer
     for leader, topics in led.items():
         try:
             connection = cluster.broker(leader)
-            sent = connection.send(request_for(topics, End.HIGH_WATERMARK), ListOffsetsResponse, deadline)
+            sent = connection.send(request_for(topics, end), ListOffsetsResponse, deadline)
             asked.append((connection, sent, topics))
         except TwinlogError as error:
             from_leaders |= _for_each(topics, error)

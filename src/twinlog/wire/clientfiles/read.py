@@ -8,7 +8,7 @@ unsafe (plaintext, no verification) is a warning: the cluster is not ours to sec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -42,8 +42,8 @@ class ClientSettings(NamedTuple):
     warnings: tuple[Problem, ...]
 
 
-def read_client_file(path: Path) -> ClientSettings:
-    """Read a client file; everything that is wrong in it is raised at once."""
+def read_client_file(path: Path, given: Mapping[str, str] | None = None) -> ClientSettings:
+    """Read a client file, with settings that overrule it; everything that is wrong is raised at once."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -54,6 +54,19 @@ def read_client_file(path: Path) -> ClientSettings:
         ) from error
     raw_keys = {*_RAW_KEYS, *(_PREFIX + key for key in _RAW_KEYS)}
     entries, problems = parse(_decode(data), raw_keys)
+    return _settings(path, entries + _entries(given or {}), problems)
+
+
+def read_client_properties(given: Mapping[str, str]) -> ClientSettings:
+    """Settings that stand in no file, as on a command line; paths are taken from the working directory."""
+    return _settings(Path("properties"), _entries(given), [])
+
+
+def _entries(given: Mapping[str, str]) -> list[Entry]:
+    return [Entry(key, value, line=0, column=0) for key, value in given.items()]
+
+
+def _settings(path: Path, entries: Sequence[Entry], problems: list[Problem]) -> ClientSettings:
     reader = _Reader(path, entries, problems)
     access = reader.access()
     if any(problem.severity == "error" for problem in reader.problems):

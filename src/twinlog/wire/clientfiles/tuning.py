@@ -30,9 +30,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the sites allow."""
+    """What the sites allow, and where the client stands."""
 
     message_max_bytes: int = 1_048_588  # message.max.bytes: the biggest batch, Kafka's own default
+    rack: str = ""  # that of the brokers nearest to it
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ def java_tuning(tuning: Tuning) -> list[Tuned]:
             Role.CONSUMER,
         ),
         Tuned("fetch.max.bytes", str(fetch), "at least one batch of that size a fetch", Role.CONSUMER),
+        *_near(tuning),
     ]
 
 
@@ -110,6 +112,11 @@ def librdkafka_tuning(tuning: Tuning, *, can_rebootstrap: bool = True) -> list[T
             "metadata.recovery.rebootstrap.trigger.ms",
             str(GIVE_UP_MS),
             "do so after 5 s without an answer about metadata",
+        ),
+        Tuned(
+            "socket.connection.setup.timeout.ms",
+            str(GIVE_UP_MS),
+            "behind a broken line nothing answers at all: given up after 5 s too (librdkafka waits 30 s)",
         ),
     ]
     return [
@@ -143,7 +150,15 @@ def librdkafka_tuning(tuning: Tuning, *, can_rebootstrap: bool = True) -> list[T
             "at least one batch of that size a fetch (producers ignore this)",
             Role.CONSUMER,
         ),
+        *_near(tuning),
     ]
+
+
+def _near(tuning: Tuning) -> list[Tuned]:
+    if not tuning.rack:
+        return []
+    why = "read from the copy in this rack, where there is one (KIP-392; producers ignore this)"
+    return [Tuned("client.rack", tuning.rack, why, Role.CONSUMER)]
 
 
 def java_request_bytes(message_max_bytes: int) -> int:

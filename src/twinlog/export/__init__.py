@@ -1,0 +1,1 @@
+"""What a site looks like to Prometheus."""

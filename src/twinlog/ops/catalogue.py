@@ -1,0 +1,147 @@
+"""Topics of a site as commands show them: who leads and holds them, how many records, how many bytes.
+
+For the topic commands. Beside what Kafka says each topic has what the file says of it, because that
+is what the next `apply` makes true. Reads only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from twinlog.errors import KafkaError
+from twinlog.wire import codes, logdirs, offsets, topics
+from twinlog.wire.cluster import Cluster
+from twinlog.wire.logdirs import LogDir
+from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.topics import TopicState
+
+
+@dataclass(frozen=True)
+class TopicRow:
+    """One topic in a list."""
+
+    topic: str
+    partitions: int
+    replication: int
+    under_replicated: int
+    without_leader: int
+    internal: bool
+    declared: bool
+
+
+@dataclass(frozen=True)
+class OffsetRow:
+    """What one partition holds. `records` counts offsets: markers and compacted records take some too."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    last_stable: int
+
+    @property
+    def records(self) -> int:
+        """How many offsets are kept."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """What a topic takes on disk."""
+
+    topic: str
+    partitions: int
+    size_bytes: int  # one copy of each partition: the largest
+    with_copies_bytes: int
+    largest_partition: int | None
+    largest_bytes: int
+
+
+def rows(found: Sequence[TopicState], declared: Collection[str], *, internal: bool) -> list[TopicRow]:
+    """A list of topics; Kafka's own and Twinlog's only where they are wanted."""
+    return [
+        TopicRow(
+            topic.name,
+            len(topic.partitions),
+            topic.replication,
+            sum(len(part.isr) < len(part.replicas) for part in topic.partitions),
+            sum(not part.has_leader for part in topic.partitions),
+            is_internal(topic),
+            topic.name in declared,
+        )
+        for topic in found
+        if internal or not is_internal(topic)
+    ]
+
+
+def is_internal(topic: TopicState) -> bool:
+    """True for topics of Kafka and of Twinlog."""
+    return topic.internal or topic.name.startswith("__")
+
+
+def existing(cluster: Cluster, names: Sequence[str]) -> tuple[TopicState, ...]:
+    """The named topics; raises for the first one that is not there, with a name that is like it."""
+    found = topics.describe(cluster, names)
+    there = {topic.name for topic in found}
+    for name in names:
+        if name not in there:
+            raise missing(name, [topic.name for topic in topics.describe(cluster)], cluster.where)
+    return found
+
+
+def missing(name: str, there: Sequence[str], where: str) -> KafkaError:
+    """The error for a topic that a site does not have."""
+    near = get_close_matches(name, there, n=1)
+    hint = f"did you mean {near[0]}?" if near else "twinlog topic list"
+    code = codes.name_of(codes.UNKNOWN_TOPIC_OR_PARTITION)
+    return KafkaError(f"there is no topic '{name}'", code=code, where=where, hint=hint)
+
+
+def places_of(found: Sequence[TopicState], partitions: Collection[int] = ()) -> list[TopicPartition]:
+    """Every partition of topics, or the named ones."""
+    return [
+        (topic.name, part.index)
+        for topic in found
+        for part in topic.partitions
+        if not partitions or part.index in partitions
+    ]
+
+
+def offset_rows(cluster: Cluster, found: Sequence[TopicState]) -> list[OffsetRow]:
+    """What every partition of topics holds; a partition without a leader raises."""
+    places = places_of(found)
+    starts = offsets.start_offsets(cluster, places)
+    ends = offsets.end_offsets(cluster, places)
+    stable = offsets.last_stable_offsets(cluster, places)
+    return [OffsetRow(*place, starts[place], ends[place], stable[place]) for place in places]
+
+
+def size_rows(dirs: Sequence[LogDir], found: Sequence[TopicState]) -> list[SizeRow]:
+    """What topics take, from what every disk of every broker holds."""
+    copies: dict[TopicPartition, list[int]] = defaultdict(list)
+    for each in dirs:
+        for place, size_bytes in each.size_bytes.items():
+            copies[place].append(size_bytes)
+    told = []
+    for topic in found:
+        sizes = {part.index: copies.get((topic.name, part.index), [0]) for part in topic.partitions}
+        largest = max(sizes, key=lambda index: max(sizes[index]), default=None)
+        told.append(
+            SizeRow(
+                topic.name,
+                len(sizes),
+                sum(max(each) for each in sizes.values()),
+                sum(sum(each) for each in sizes.values()),
+                largest,
+                max(sizes[largest]) if largest is not None else 0,
+            )
+        )
+    return told
+
+
+def sizes(cluster: Cluster, found: Sequence[TopicState]) -> list[SizeRow]:
+    """What topics take, asked of every live broker."""
+    return size_rows(logdirs.describe(cluster), found)

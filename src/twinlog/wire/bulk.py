@@ -1,0 +1,215 @@
+"""librdkafka at full speed, for measurements: many records in one call, little in Python for each.
+
+`perf` builds on it. Records go to the driver in pieces that are made before; of each record that is
+answered only its latency is kept, which librdkafka takes itself, from the call that queued it. What
+it has to wait before there is room is added by the caller: `late_s`. Each belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import confluent_kafka as confluent
+
+from twinlog.errors import UsageError
+from twinlog.wire.driver import LOG, Settings, explained
+
+Piece = list[dict[str, bytes]]  # as produce_batch takes records: {"value": …}
+_FAILED = "_error"  # what produce_batch adds to records that it did not queue
+_STATISTICS_MS = 1000
+_PURGE_S = 1.0  # what was purged is told at once
+_COUNTED = (int, float)
+
+
+class BulkSender:
+    """A producer that is told records in pieces."""
+
+    def __init__(
+        self, settings: Settings, *, with_statistics: bool = False, with_sizes: bool = False
+    ) -> None:
+        self._where = str(settings.get("bootstrap.servers", ""))
+        self.latencies_s: list[float] = []  # of answered records, until `taken`
+        self.size_bytes = 0  # of their values, if `with_sizes`
+        self.failed = 0
+        self.reason = ""
+        self.hint = ""
+        self._with_sizes = with_sizes
+        self.statistics: dict[str, Any] = {}
+        extra = _statistics(self.statistics) if with_statistics else {}
+        self._producer = _made(confluent.Producer, {**settings, **extra}, self._where)
+
+    def check(self, topic: str, timeout_s: float) -> int:
+        """How many partitions a topic has; raises unless it is there and this user may see it."""
+        what = f"looking for topic '{topic}'"
+        try:
+            found = self._producer.list_topics(topic, timeout_s).topics[topic]
+        except confluent.KafkaException as error:
+            raise explained(error.args[0], what, self._where) from error
+        if found.error is not None:
+            raise explained(found.error, what, self._where)
+        return len(found.partitions)
+
+    def queue(self, topic: str, piece: Piece, late_s: float) -> Piece:
+        """Queue records that have waited so long already; gives those that found no room."""
+        heard = self._heard(late_s)
+        queued = self._insist(lambda: self._producer.produce_batch(topic, piece, on_delivery=heard))
+        if queued == len(piece):
+            return []
+        left = [record for record in piece if _FAILED in record]
+        for record in left:
+            error: Any = record.pop(_FAILED)
+            if error.code() != confluent.KafkaError._QUEUE_FULL:
+                self.serve(0)  # why it cannot go on is told there, once
+                raise explained(error, f"writing to '{topic}'", self._where)
+        return left
+
+    def taken(self) -> list[float]:
+        """The latencies of records that were answered since the last time."""
+        heard = self.latencies_s[:]
+        self.latencies_s.clear()  # the same list: callbacks under way hold its `append`
+        return heard
+
+    def serve(self, timeout_s: float) -> None:
+        """Wait for answers."""
+        self._insist(lambda: self._producer.poll(timeout_s))
+
+    def flush(self, timeout_s: float) -> int:
+        """Send what is queued; gives how many records are left unanswered."""
+        return int(self._insist(lambda: self._producer.flush(timeout_s)))
+
+    def begin_transactions(self, timeout_s: float) -> None:
+        """Become the only producer of the transactional id."""
+        self._insist(lambda: self._producer.init_transactions(timeout_s))
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._insist(self._producer.begin_transaction)
+
+    def commit(self, timeout_s: float) -> None:
+        """Commit what was sent since `begin`."""
+        self._insist(lambda: self._producer.commit_transaction(timeout_s))
+
+    def close(self) -> None:
+        """End it; what was not answered is given up."""
+        self._producer.purge()
+        with suppress(confluent.KafkaException):  # that it cannot go on was told before
+            self._producer.flush(_PURGE_S)
+
+    def _heard(self, late_s: float) -> Callable[[Any, Any], None]:
+        note = self.latencies_s.append
+
+        def heard(error: Any, message: Any) -> None:
+            if error is None:
+                note(message.latency() + late_s)
+            else:
+                self._refused(error, message)
+
+        def heard_with_size(error: Any, message: Any) -> None:
+            if error is None:
+                self.size_bytes += len(message)
+            heard(error, message)
+
+        return heard_with_size if self._with_sizes else heard
+
+    def _refused(self, error: Any, message: Any) -> None:
+        self.failed += 1
+        if not self.reason:
+            said = explained(error, f"writing to '{message.topic()}'", self._where)
+            self.reason, self.hint = str(said), said.hint
+
+    def _insist(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except confluent.KafkaException as error:
+            raise explained(error.args[0], "writing", self._where) from error
+
+
+class BulkReader:
+    """A consumer whose records are only counted."""
+
+    def __init__(self, settings: Settings, *, with_statistics: bool = False) -> None:
+        self._where = str(settings.get("bootstrap.servers", ""))
+        self.statistics: dict[str, Any] = {}
+        extra = _statistics(self.statistics) if with_statistics else {}
+        self._consumer = _made(confluent.Consumer, {**settings, **extra}, self._where)
+
+    def subscribe(self, topics: Sequence[str], came: Callable[[], None], went: Callable[[], None]) -> None:
+        """Read topics as a member of the group; a name that begins with ^ is a regular expression."""
+        self._consumer.subscribe(
+            list(topics), on_assign=lambda *_: came(), on_revoke=lambda *_: went(), on_lost=lambda *_: went()
+        )
+
+    def assign_ends(self, topic: str, partitions: int, timeout_s: float) -> None:
+        """Read a topic from where it ends now, without a group's say."""
+        places = [confluent.TopicPartition(topic, index) for index in range(partitions)]
+        try:
+            # Asked, not left to the first fetch: a record written meanwhile would never be seen.
+            for place in places:
+                place.offset = self._consumer.get_watermark_offsets(place, timeout_s)[1]
+        except confluent.KafkaException as error:
+            raise explained(error.args[0], f"asking where '{topic}' ends", self._where) from error
+        self._consumer.assign(places)
+
+    def take(self, most: int, timeout_s: float) -> tuple[int, int]:
+        """How many records came within the time, and how many bytes their keys and values have."""
+        records, size_bytes = 0, 0
+        for message in self._messages(most, timeout_s):
+            key = message.key()
+            records += 1
+            size_bytes += len(message) + (len(key) if key else 0)
+        return records, size_bytes
+
+    def next_value(self, timeout_s: float) -> bytes | None:
+        """The value of the next record; None if none came in time."""
+        for message in self._messages(1, timeout_s):
+            value: bytes = message.value()
+            return value
+        return None
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def _messages(self, most: int, timeout_s: float) -> list[Any]:
+        try:
+            got = self._consumer.consume(most, timeout_s)
+        except confluent.KafkaException as refusal:
+            raise explained(refusal.args[0], "reading", self._where) from refusal
+        whole = [message for message in got if message.error() is None]
+        for message in got if len(whole) < len(got) else ():
+            error = message.error()
+            if error is not None and (error.fatal() or (error.code() > 0 and not error.retriable())):
+                raise explained(error, "reading", self._where)
+        return whole
+
+
+def _made(kind: Callable[..., Any], settings: Mapping[str, Any], where: str) -> Any:
+    try:
+        return kind(dict(settings), logger=LOG)
+    except confluent.KafkaException as error:
+        raise UsageError(
+            f"librdkafka does not take these settings: {error.args[0].str()}",
+            where=where,
+            hint="is the property spelled as Kafka's clients spell it?",
+        ) from error
+
+
+def _statistics(kept: dict[str, Any]) -> dict[str, Any]:
+    def told(text: str) -> None:
+        kept.clear()
+        kept.update(_flat(json.loads(text), ""))
+
+    return {"statistics.interval.ms": _STATISTICS_MS, "stats_cb": told}
+
+
+def _flat(told: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in told.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{name}:")
+        elif isinstance(value, _COUNTED) and not isinstance(value, bool):
+            found[f"{prefix}{name}"] = value
+    return found
