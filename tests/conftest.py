@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 # A busy machine is no finding: examples have no deadline of their own.
 # Each run draws other ones; `make drills` draws ten times as many.
-for profile, examples in (("twinlog", 50), ("thorough", 500)):
+for profile, examples in (("twinlog", 40), ("thorough", 500)):
     settings.register_profile(
         profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
@@ -30,7 +30,17 @@ REPOSITORY = Path(__file__).parents[1]
 COMMAND_TIMEOUT_S = 60  # a command that needs no Kafka takes a third of a second; the rest is a busy machine
 
 # Files whose tests share one bus; the other files have buses of their own.
-ON_THE_SHARED_BUS = ("test_break_in.py", "test_clients.py", "test_sizes.py", "test_wire_admin.py")
+ON_THE_SHARED_BUS = (
+    "test_break_in.py",
+    "test_clients.py",
+    "test_cmd_admin.py",
+    "test_cmd_groups.py",
+    "test_cmd_records.py",
+    "test_cmd_topics.py",
+    "test_perf.py",
+    "test_sizes.py",
+    "test_wire_admin.py",
+)
 
 Twinlog = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -42,7 +52,7 @@ class BySharedBus(LoadScopeScheduling):
         path = Path(nodeid.partition("::")[0])
         if path.name in ON_THE_SHARED_BUS:
             return "shared"
-        return str(path.parent if path.parent.name == "raw" else path)
+        return str(path if path.parent.name == "cluster" else path.parent)
 
 
 @pytest.hookimpl(optionalhook=True)

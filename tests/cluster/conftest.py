@@ -5,8 +5,8 @@ nobody else counts on. A test that stops brokers or changes certificates brings 
 with `make_bus`; it is gone when the file's tests are done. Spark and the console tools are shared too.
 `make test-cluster` runs several buses side by side: much of a test is waiting for a JVM to start.
 
-A broker that is started again is let in when the session of its last run has ended: nine seconds
-unless `broker.session.timeout.ms` says otherwise. Files of tests that restart brokers have it at five.
+A broker that is started again is let in when the session of its last run has ended: four seconds
+unless `broker.session.timeout.ms` says otherwise.
 """
 
 from __future__ import annotations

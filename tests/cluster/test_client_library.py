@@ -6,12 +6,12 @@ broker and brings it back.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 
 import psutil
@@ -27,6 +27,7 @@ from twinlog import (
     Producer,
     Received,
     RolesChanged,
+    Sent,
     Unknown,
     UnknownAtTwin,
 )
@@ -56,11 +57,13 @@ topics:
   kept: {partitions: 1}
   ahead: {partitions: 1}
   local: {partitions: 1, mirror: false}
+  invoices: {partitions: 1}
 users:
   shop: {produce: [orders, held, kept, ahead, local]}
   stock: {consume: [orders, held, kept, local], groups: [stock-*]}
   reader: {consume: [orders], produce: [local]}
   idle: {consume: [orders]}
+  maker: {consume: [orders], produce: [invoices], groups: [maker-*], transactions: [maker-*]}
 """
 
 
@@ -104,7 +107,7 @@ def paused(bus: Bus) -> Iterator[None]:
         bus.done("link", "resume")
 
 
-def ended(future: Future[Outcome]) -> Outcome:
+def ended(future: Sent) -> Outcome:
     return future.result(timeout=2 * WAIT_S)
 
 
@@ -284,6 +287,20 @@ def _reads(reader: Consumer, producer: Producer) -> bool:
 def test_a_twin_reader_of_a_topic_without_a_twin_is_refused(twin: Bus) -> None:
     with pytest.raises(UsageError, match="not mirrored"):
         Consumer.of_bus(twin.file, "stock", "stock-local", ["local"], read="twin")
+
+
+def blocks() -> list[str]:
+    """The programs in the page about clients."""
+    page = (REPOSITORY / "docs" / "clients.md").read_text()
+    return re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("block", blocks(), ids=lambda block: block.splitlines()[0].partition("import ")[2])
+def test_the_programs_of_the_page_run_as_they_stand(
+    block: str, twin: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(twin.directory)
+    exec(compile(block, "docs/clients.md", "exec"), {"__name__": "page"})
 
 
 def test_the_example_runs_as_it_stands(twin: Bus) -> None:

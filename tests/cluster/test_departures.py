@@ -1,16 +1,20 @@
-"""Members that died without a word are taken out of their groups, which then take offsets from outside."""
+"""Clients leave a site that is closed to them: connections go at once, and members out of their groups."""
 
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer
 
 from tests.cluster.conftest import Bus, MakeBus
+from twinlog.sites import fencing
+from twinlog.sites.layout import Listener
 from twinlog.wire import codes, departures, groups
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.groups import Committed
@@ -20,6 +24,7 @@ pytestmark = pytest.mark.cluster
 LOG = logging.getLogger("tests.departures")
 LOG.setLevel(logging.CRITICAL)  # librdkafka tells of every connection that is closed
 WAIT_S = 60.0
+IDLE = 100  # connections
 PLACE = ("orders", 0)
 FILE = """\
 bus: departures
@@ -70,3 +75,29 @@ def test_group_of_members_that_are_expelled_takes_offsets(leaving: Bus, protocol
         assert departures.expel(cluster, lambda other: other == name) == (name,)
         assert not refuses()
     consumer.close()
+
+
+def test_fence_lets_many_idle_connections_go_as_quickly_as_one(leaving: Bus) -> None:
+    layout = leaving.home().layout("a")
+    running = fencing.brokers(layout)
+    (broker,) = layout.brokers
+    place = (broker.listen, broker.ports[Listener.CLIENT])
+    with Cluster(leaving.home().admin_access("a")) as cluster, ExitStack() as stack:
+        for _ in range(IDLE):
+            stack.enter_context(socket.create_connection(place))
+        wait_for("all are connected", lambda: len(fencing.clients(layout, running)) >= IDLE)
+        before = fencing.clients(layout, running)
+        begun_s = time.monotonic()
+        with fencing.stirred(layout):
+            fencing.fence(cluster)
+            wait_for(
+                "all are gone", lambda: not fencing.still_served(fencing.clients(layout, running), before)
+            )
+        took_s = time.monotonic() - begun_s
+        for _ in range(2):  # as clients do that try again; one is accepted, and nobody reads from it
+            stack.enter_context(socket.create_connection(place))
+        wait_for("one waits", lambda: len(fencing.clients(layout, running)) == 1)
+        assert fencing.still_served(fencing.clients(layout, running), before) == 0
+        fencing.release(cluster)
+    # Three network threads that look three times a second would need ten seconds, on any machine.
+    assert took_s < IDLE / 9 / 2

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,12 +18,14 @@ from typing import Any
 import psutil
 import pytest
 from confluent_kafka import Producer
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.programs import Console, console, read_until
 from twinlog.mirror import link, stretch
 from twinlog.wire import offsets, topics
 from twinlog.wire.cluster import Cluster
+from twinlog.wire.topics import NewTopic
 
 pytestmark = pytest.mark.cluster
 
@@ -52,15 +56,23 @@ topics:
   paused: {partitions: 1}
   killed: {partitions: 2}
   second: {partitions: 1}
+  scraped: {partitions: 1}
+  rebuilt: {partitions: 1}
 users:
   app: {produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}
+link:
+  include: [found-*]
+  exclude: [found-not-*]
+  metrics: 127.0.0.1:METRICS_PORT
 """
 
 
 @pytest.fixture(scope="module")
 def twin(make_bus: MakeBus) -> Iterator[Bus]:
     """A bus whose mirror runs."""
-    bus = make_bus(FILE)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    bus = make_bus(FILE.replace("METRICS_PORT", str(port)))
     bus.done("link", "up")
     yield bus
     bus.done("link", "down")
@@ -270,6 +282,72 @@ def test_a_hanging_transaction_is_named_with_its_producer(twin: Bus) -> None:
     )
     writer.commit_transaction(WAIT_S)
     wait_for_twin(twin, "hanging")
+
+
+def test_topics_that_patterns_mean_are_copied_and_excluded_ones_are_not(twin: Bus, tools: Console) -> None:
+    home = twin.home()
+    with Cluster(home.admin_access("a")) as active, Cluster(home.admin_access("b")) as standby:
+        for name in ("found-one", "found-not-this", "lost"):
+            topics.create(active, NewTopic(name, 2, 1))
+            write(twin, name, 100)
+        wait_for("the topic is there", lambda: len(topics.describe(standby, ["found-one"])) == 1)
+        assert len(assert_twins(twin, tools, "found-one")) == 100
+        topics.add_partitions(active, "found-one", 3)
+        wait_for("it is as wide", lambda: len(topics.describe(standby, ["found-one"])[0].partitions) == 3)
+        write(twin, "found-one", 100)
+        assert len(assert_twins(twin, tools, "found-one")) == 200
+        there = {topic.name for topic in topics.describe(standby)}
+    assert not there & {"found-not-this", "lost"}
+
+
+def scraped(bus: Bus) -> dict[tuple[str, str, str], float]:
+    """What the page for Prometheus says, by name, topic and partition."""
+    with urllib.request.urlopen(f"http://{bus.home().bus.link.metrics}/metrics", timeout=WAIT_S) as page:
+        text = page.read().decode()
+    return {
+        (sample.name, sample.labels.get("topic", ""), sample.labels.get("partition", "")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.labels["bus"] == "twin"
+    }
+
+
+def test_page_for_prometheus_shows_counts_lag_and_age(twin: Bus) -> None:
+    before = scraped(twin)
+    write(twin, "scraped", 250, first_ms=time.time_ns() // 1_000_000)
+    wait_for_twin(twin, "scraped")
+    total, place = ("twinlog_link_records_total", "", ""), ("scraped", "0")
+    wait_for("the records are counted", lambda: scraped(twin)[total] >= before[total] + 250)
+    wait_for("nothing is behind", lambda: scraped(twin)["twinlog_link_lag_records", *place] == 0)
+    now = scraped(twin)
+    assert now["twinlog_link_running", "", ""] == 1
+    assert now["twinlog_link_lag_seconds", *place] == 0
+    assert now["twinlog_link_stopped", *place] == 0
+    assert 0 <= now["twinlog_link_record_age_seconds", *place] < WAIT_S
+    twin.done("link", "pause")
+    wait_for("the link is paused", lambda: _state(twin) == "paused")
+    write(twin, "scraped", 10)
+    wait_for("the lag is shown", lambda: scraped(twin)["twinlog_link_lag_records", *place] == 10)
+    assert scraped(twin)["twinlog_link_running", "", ""] == 0
+    twin.done("link", "resume")
+    wait_for_twin(twin, "scraped")
+
+
+def test_a_topic_that_differs_is_named_and_rebuilt(twin: Bus, tools: Console) -> None:
+    write(twin, "rebuilt", 100)
+    wait_for_twin(twin, "rebuilt")
+    stranger = Producer(twin.home().admin_access("b").librdkafka())
+    stranger.produce("rebuilt", b"nobody wrote this at the active")
+    assert stranger.flush(WAIT_S) == 0
+    write(twin, "rebuilt", 50)
+    wait_for("it is said to differ", lambda: "rebuilt-0" in twin.run("link", "status").stderr)
+    compared = twin.json("link", "verify", "rebuilt", "--again", exit_code=3)
+    assert [one["equal"] for one in compared] == [False]
+    twin.done("link", "rebuild", "rebuilt", exit_code=2)  # not without being asked twice
+    twin.done("link", "rebuild", "rebuilt", "--yes")
+    assert len(assert_twins(twin, tools, "rebuilt")) == 150
+    twin.done("link", "verify", "rebuilt")
+    wait_for("nothing is wrong any more", lambda: "rebuilt-0" not in twin.run("link", "status").stderr)
 
 
 def _is_worker(process: psutil.Process) -> bool:

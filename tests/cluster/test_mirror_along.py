@@ -20,6 +20,7 @@ from confluent_kafka import Producer
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.passage import Gate
 from tests.cluster.programs import Printer, bootstrap, console
+from twinlog.errors import KafkaError
 from twinlog.mirror import rights
 from twinlog.mirror.checkpoint import VerifyState
 from twinlog.mirror.following import Case, Selection, Wanted, selection
@@ -90,6 +91,7 @@ class Along:
         home = bus.home()
         self.active = Cluster(home.admin_access("a"))
         self.standby = Cluster(home.admin_access("b"))
+        self.of_groups = self.standby  # until a generation has taken over
         self._holder: Holder | None = None
         self._thread: threading.Thread | None = None
 
@@ -100,6 +102,7 @@ class Along:
         rights.take_over(self.active, self.standby, generation)
         rights.grant(self.active, self.standby, claim, sorted({topic for topic, _ in MIRRORED}))
         home = self.bus.home()
+        self.of_groups = Cluster(home.link_access(rights.Claim(generation).name, "b"))
         terms = Terms(home.link_access(claim.name, "a"), home.link_access(claim.name, "b"), LINK_ID)
         self._holder = Holder(terms, [Track(*place, compacted=place[0] == "table") for place in MIRRORED])
         self._thread = threading.Thread(target=self._holder.run, daemon=True)
@@ -116,8 +119,8 @@ class Along:
         return Producer({**self.bus.home().admin_access(site).librdkafka(), **(settings or {})})
 
     def copier(self) -> GroupCopier:
-        """A copier that remembers nothing yet."""
-        return GroupCopier(self.active, self.standby)
+        """A copier that remembers nothing yet, with the rights that the mirror's has."""
+        return GroupCopier(self.active, self.of_groups)
 
     def commit(
         self, group: str, offset: int, metadata: str = "", place: TopicPartition = ("plain", 0)
@@ -305,12 +308,12 @@ def test_offsets_are_copied_as_they_are_and_go_back_too(along: Along) -> None:
     assert copier.turn(MIRRORED).copied == 0
 
 
-def test_offset_behind_the_standbys_log_waits_until_it_is_there(along: Along) -> None:
+def test_offset_behind_the_standbys_log_waits_at_its_end(along: Along) -> None:
     copier, place = along.copier(), ("plain", 1)
     (end,) = offsets.log_ends(along.standby, [place]).values()
     along.commit("ahead", end + 5, place=place)
     assert copier.turn(MIRRORED).waiting == 1
-    assert along.committed("ahead") == {}
+    assert along.committed("ahead") == {place: Committed(end)}
     send(along.producer(), "plain", [b"v"] * 5, partition=1)
     along.catch_up(place)
     copier.turn(MIRRORED)
@@ -390,7 +393,11 @@ def test_topic_is_made_widened_and_set_as_at_the_active(along: Along, tmp_path: 
     configs.alter(
         along.active, Kind.TOPIC, "found-one", values={"max.message.bytes": "70000"}, unset=["segment.bytes"]
     )
-    assert follow_settings(along.active, along.standby, ["found-one"]) == ("found-one",)
+    # A broker tells of a change when it has heard of it from its controller, a moment after it was taken.
+    until(
+        lambda: follow_settings(along.active, along.standby, ["found-one"]) == ("found-one",),
+        "the change was never seen",
+    )
     changed = configs.describe(along.standby, Kind.TOPIC, "found-one")
     assert changed["max.message.bytes"].value == "70000"
     assert changed["segment.bytes"].source is not configs.Source.TOPIC
@@ -431,6 +438,30 @@ def test_rights_and_quotas_go_along_without_writing(along: Along) -> None:
     assert acls.describe(along.standby, principal="User:guest") == {given[0]}
     until(lambda: quotas.describe(along.standby).get(guest) == limit, "the standby forgot the quota")
     assert copy_quotas(along.active, along.standby) == ()
+
+
+def test_generation_that_was_replaced_gets_no_rights_any_more(along: Along) -> None:
+    replaced = rights.Claim(1, 1)  # of long ago: it was stopped, and goes on
+    with pytest.raises(rights.Deposed, match="another mirror has claimed the link"):
+        rights.grant(along.active, along.standby, replaced, ["plain"])
+    for cluster in (along.active, along.standby):
+        assert acls.describe(cluster, principal=replaced.principal) == frozenset()
+
+
+def test_copier_of_a_link_that_was_claimed_sets_no_offsets_any_more(along: Along) -> None:
+    """A move copies offsets itself when nobody else can: an older copy must not arrive behind its own."""
+    place, copier = ("plain", 0), along.copier()
+    along.commit("fenced", 1)
+    copier.turn(MIRRORED)
+    assert along.committed("fenced") == {place: Committed(1)}
+    rights.claim(along.standby, time.time_ns() // 1000)
+    along.commit("fenced", 0)
+    with pytest.raises(KafkaError) as refusal:
+        copier.turn(MIRRORED)
+    assert "AUTHORIZATION_FAILED" in refusal.value.code
+    assert along.committed("fenced") == {place: Committed(1)}
+    along.end_mirroring()
+    along.begin_mirroring()
 
 
 # A consumer of the newer protocol moves; nothing can come after this

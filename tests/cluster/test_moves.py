@@ -28,6 +28,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.errors import SiteError
+from twinlog.mirror.watch import Watch
 from twinlog.progress import Silent
 from twinlog.sites import fencing, processes
 from twinlog.spec.model import Role
@@ -332,6 +333,20 @@ def test_both_sites_say_what_they_are_and_the_page_follows(moving: Bus) -> None:
     assert page(moving, "/site/b")[0] == 503
     assert "a is active" in page(moving, "/site/b")[1]
     assert moving.json("traffic", "status")["traffic"]["active"] == "a"
+
+
+def test_a_switchover_does_not_begin_while_the_standby_falls_behind(moving: Bus) -> None:
+    with load_on(moving, "behind") as load, Ground(moving.home(), Silent()) as ground:
+        moving.done("link", "pause")
+        with pytest.raises(SiteError, match="the link is paused"):
+            beginning.switchover(ground)
+        with Watch(moving.home()) as watch:
+            wait_for("records are missing", lambda: any(one.lag_records for one in watch.look().partitions))
+            assert "and the active was at" in beginning.still_lacks(watch.look(), watch.look, 1.0)
+            moving.done("link", "resume")
+            assert beginning.still_lacks(watch.look(), watch.look, WAIT_S) == ""
+        assert beginning.any_unfinished(ground) is None
+    check(moving, load)
 
 
 def test_a_switchover_that_cannot_drain_is_called_off(moving: Bus, monkeypatch: pytest.MonkeyPatch) -> None:

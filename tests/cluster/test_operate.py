@@ -66,8 +66,17 @@ def steps(bus: Bus, *args: str) -> list[str]:
     return [step["what"] for step in bus.json("plan", *args, exit_code=3)]
 
 
-def test_what_was_applied_is_there_and_a_second_plan_is_empty(operated: Bus) -> None:
+def kept(bus: Bus) -> dict[Path, int]:
+    """What Twinlog itself keeps of a bus, and when each file was written."""
+    home = bus.directory / ".twinlog"
+    files = [home / "state.json", *(home / "pki").rglob("*"), *(home / "secrets").rglob("*")]
+    return {path: path.stat().st_mtime_ns for path in files}
+
+
+def test_what_was_applied_is_there_and_a_second_plan_is_empty_and_writes_nothing(operated: Bus) -> None:
+    before = kept(operated)
     assert operated.json("plan") == []
+    assert kept(operated) == before
     assert operated.json("apply") == []
     with Cluster(Site(operated, "a").access()) as cluster:
         (orders,) = topics.describe(cluster, ["orders"])

@@ -204,3 +204,4 @@ def test_a_port_that_a_formatted_node_cannot_take_is_a_difference(twinlog: Twinl
     end = twinlog("plan", "-o", "json")
     assert end.returncode == 3
     assert "a/broker-1: keeps port 29555" in end.stdout
+    assert json.loads(end.stderr.splitlines()[-1])["error"]["hint"] == "port: 29555"

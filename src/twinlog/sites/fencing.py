@@ -3,28 +3,87 @@
 A broker that may have one connection closes those of its clients, idle ones first, and accepts no new
 ones; the LINK listener is outside that cap, so replication, the mirror and administration go on. Set at
 run time and for each broker, not for all by default: controllers would take the default too, and starve.
-The fence is complete when no client connection is left, which is looked up among this machine's
-sockets; of brokers that run elsewhere it is taken to be when their logs stand still.
+The fence is complete when no client is served any more, which is looked up among this machine's
+sockets; of brokers that run elsewhere it is taken to be when their logs stand still. A broker's network
+thread closes one connection each time that it wakes up, and a quiet one wakes up three times a second;
+`stirred` keeps them awake, so that a hundred idle connections go as quickly as one.
 """
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
 import psutil
 
 from twinlog.sites import processes
-from twinlog.sites.layout import Kind, Listener, SiteLayout
+from twinlog.sites.layout import Kind, Listener, Node, SiteLayout
 from twinlog.wire import configs
 from twinlog.wire.cluster import Cluster
 
 SETTING = "max.connections"
 FENCED = "1"
 _CLIENTS = (Listener.CLIENT, Listener.CLIENT_TLS)
+# Connections are dealt out to a listener's network threads in turn; three by default, rarely more than these.
+STIRRERS = 12
+STIR_EVERY_S = 0.002
+CONNECT_TIMEOUT_S = 0.5
+JOIN_TIMEOUT_S = 2.0
+# The beginning of a TLS record of 16 KiB: whatever follows, byte by byte, is read and waited with.
+_LONG_RECORD = b"\x16\x03\x01\x40\x00"
+_MORE = b"\x01"
+
+Connection = tuple[int, str, int]  # the broker's port, and the client's address and port
 
 
 def fence(cluster: Cluster) -> None:
     """Keep clients out of every live broker; connections go in the moments after."""
     for broker in cluster.brokers():
         configs.alter(cluster, configs.Kind.BROKER, str(broker.id), values={SETTING: FENCED})
+
+
+@contextmanager
+def stirred(layout: SiteLayout) -> Iterator[None]:
+    """Have the network threads of this machine's brokers look often; to be begun before the fence."""
+    places = [(node.listen, node.ports[listener]) for node in _nodes(layout) for listener in _CLIENTS]
+    ended = threading.Event()
+    with ExitStack() as stack:
+        stirrers = [
+            stack.enter_context(stirrer)
+            for place in places
+            for _ in range(STIRRERS)
+            if (stirrer := _connected(place)) is not None
+        ]
+        thread = threading.Thread(target=_stir, args=(stirrers, ended), name="stirring", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(JOIN_TIMEOUT_S)
+
+
+def _connected(place: tuple[str, int]) -> socket.socket | None:
+    try:
+        stirrer = socket.create_connection(place, CONNECT_TIMEOUT_S)
+    except OSError:
+        return None  # a broker that is down has nobody to let go
+    stirrer.setblocking(False)
+    with suppress(OSError):
+        stirrer.send(_LONG_RECORD)
+    return stirrer
+
+
+def _stir(stirrers: list[socket.socket], ended: threading.Event) -> None:
+    while not ended.wait(STIR_EVERY_S):
+        for stirrer in stirrers:
+            with suppress(
+                OSError
+            ):  # it was closed like all others, or the broker has more to read than it can
+                stirrer.send(_MORE)
 
 
 def release(cluster: Cluster) -> None:
@@ -40,16 +99,37 @@ def is_fenced(cluster: Cluster) -> bool:
     return all(found[name][SETTING].value == FENCED for name in names)
 
 
-def clients_left(layout: SiteLayout) -> int:
-    """Client connections to brokers of this machine that are still open."""
-    nodes = [node for node in layout.local_nodes if node.kind is Kind.BROKER]
-    ports = {node.ports[listener] for node in nodes for listener in _CLIENTS}
-    count = 0
-    for process in processes.find(nodes).values():
+def brokers(layout: SiteLayout) -> list[psutil.Process]:
+    """The brokers of this machine, to be looked for once: that means a look at every process."""
+    return list(processes.find(_nodes(layout)).values())
+
+
+def clients(layout: SiteLayout, running: Iterable[psutil.Process]) -> frozenset[Connection]:
+    """The client connections to brokers that are open now."""
+    ports = {node.ports[listener] for node in _nodes(layout) for listener in _CLIENTS}
+    found: set[Connection] = set()
+    for process in running:
         try:
             open_now = process.net_connections(kind="tcp")
         except psutil.Error:
             continue  # it has just ended, and its connections with it
-        here = [one.laddr.port for one in open_now if one.status == psutil.CONN_ESTABLISHED]
-        count += sum(port in ports for port in here)
-    return count
+        found |= {
+            (one.laddr.port, *one.raddr)
+            for one in open_now
+            if one.status == psutil.CONN_ESTABLISHED and one.laddr.port in ports
+        }
+    return frozenset(found)
+
+
+def still_served(now: frozenset[Connection], before: frozenset[Connection]) -> int:
+    """How many clients a site that was fenced still serves; `before` has those from before the fence.
+
+    Of those that have come since, one waits at each port: its connection was accepted, and nobody reads
+    from it, because the thread that accepts has found no room and waits with it.
+    """
+    late = Counter(port for port, *_ in now - before)
+    return len(now & before) + sum(late.values()) - len(late)
+
+
+def _nodes(layout: SiteLayout) -> list[Node]:
+    return [node for node in layout.local_nodes if node.kind is Kind.BROKER]

@@ -196,7 +196,7 @@ def _refuse_lost_disks(home: Home, layout: SiteLayout) -> None:
             raise SiteError(
                 f"{node.name} has lost its data: {lost} is empty or not mounted",
                 where=f"site {layout.name}",
-                hint=f"mount it again; is the volume there? ls {lost}",
+                hint=f"mount it again; if it is gone: twinlog broker replace {node.id} --disk-lost --yes",
             )
 
 

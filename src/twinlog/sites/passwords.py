@@ -47,6 +47,15 @@ class Passwords:
         password = self.password_of(user, given)
         return hmac.new(path.read_bytes(), f"{user}\0{password}".encode(), "sha256").hexdigest()
 
+    def known_fingerprint(self, user: str, given: Password | None) -> str | None:
+        """As `fingerprint`, but nothing is invented: None for a password that is still to be."""
+        if given is None and not self._path(user).exists():
+            return None
+        if not (self._directory / FINGERPRINT_KEY).exists():
+            self.password_of(user, given)  # one that cannot be read is an error now, not when it is set
+            return ""  # no site was ever given one
+        return self.fingerprint(user, given)
+
     def rotate(self, user: str, given: Password | None) -> str:
         """Invent a new password in place of the kept one."""
         if given is not None:

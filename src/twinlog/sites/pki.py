@@ -50,6 +50,14 @@ class Issued:
     why: str = ""
 
     @property
+    def is_whole(self) -> bool:
+        """True if all its files are there and say the same."""
+        try:
+            return self.store.read_text() == self.key.read_text() + self.certificate.read_text()
+        except FileNotFoundError:
+            return False
+
+    @property
     def chain_pem(self) -> str:
         """The certificate and its authority, as text."""
         return _certificates_in(self.store.read_text())
@@ -105,6 +113,8 @@ class Pki:
         authority = self._authority(kind.realm)
         wanted = self._wanted(kind, name, names)
         paths = self.paths(kind, name)
+        if not anew and paths.is_whole and not _why_new(paths.store, wanted, authority, self._now()):
+            return paths  # the usual case: nothing is written, by commands that only look least of all
         make_private_directory(paths.store.parent)
         with _alone(self._directory):  # two commands may want the same certificate at once
             why = _why_new(paths.store, wanted, authority, self._now()) or (

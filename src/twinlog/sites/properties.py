@@ -148,8 +148,12 @@ def _defaults(node: Node, brokers: int) -> dict[str, str]:
         "unclean.leader.election.enable": "false",
         # Copied group offsets must not expire at a standby where nobody commits.
         "offsets.retention.minutes": str(MAXIMUM),
-        # A promoted site forgets the lost site's producers within a second or two.
-        "producer.id.expiration.check.interval.ms": "1000",
+        # A broker is let in by an answer to a heartbeat: with Kafka's 2 s, a start waits for it.
+        "broker.heartbeat.interval.ms": "500",
+        # A killed broker holds up writes, and one that ended in order is kept out, until its session is over.
+        "broker.session.timeout.ms": "4000",
+        # A promoted site forgets the lost site's producers within this time; clients wait for it.
+        "producer.id.expiration.check.interval.ms": "500",
         # Kafka takes 128 MB for it at the start, however small the heap.
         "log.cleaner.dedupe.buffer.size": str(min(128 << 20, node.memory_bytes // 16)),
     }

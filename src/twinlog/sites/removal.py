@@ -1,8 +1,8 @@
 """Deletes sites for good: their processes, their disks, and what the bus kept for them.
 
-Called by `twinlog destroy` alone. What is to go is written down first, so that a destroy that was
-killed is neither taken for a site that lost its disks nor forgotten: run again, it goes on. The
-directory of the bus goes last, and its state is the last file in it.
+Called by `twinlog destroy`; `delete` also when a single broker is removed. What is to go is written
+down first, so that a destroy that was killed is neither taken for a site that lost its disks nor
+forgotten: run again, it goes on. The directory of the bus goes last, and its state is the last file in it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def destroy(home: Home, names: Sequence[str], progress: Progress, *, whole: bool
     if whole and (state is None or not state.sites):
         for path in home.directory.iterdir():
             if path != home.state_file.path:
-                _delete(path)
-        _delete(home.directory)
+                delete(path)
+        delete(home.directory)
         deleted = [path for path in deleted if not path.is_relative_to(home.directory)] + [home.directory]
     return deleted
 
@@ -52,7 +52,7 @@ def _destroy_sites(home: Home, names: Sequence[str], state: BusState, progress: 
         # On a full disk the logs of what is to go make room to write that down.
         _kill(nodes)
         for node in nodes:
-            _delete(node.directory / "log")
+            delete(node.directory / "log")
         home.state_file.write(state)
     _kill(nodes)
     deleted: list[Path] = []
@@ -61,11 +61,11 @@ def _destroy_sites(home: Home, names: Sequence[str], state: BusState, progress: 
             outside = (path for path in node.data if not path.is_relative_to(home.directory))
             deleted += [path for path in outside if path.exists()]
             for path in node.data:
-                _delete(path)
-                _delete(storage.making_of(path))
+                delete(path)
+                delete(storage.making_of(path))
             cgroups.forget(node.directory)
         own = home.directory / "sites" / layout.name
-        _delete(own)
+        delete(own)
         deleted.append(own)
         elsewhere = [node.name for node in layout.nodes if node.remote]
         if elsewhere:
@@ -88,7 +88,8 @@ def _kill(nodes: Sequence[Node]) -> None:
         raise SiteError(f"nothing was deleted: processes {pids} do not end", hint=f"ps -fp {pids}")
 
 
-def _delete(path: Path) -> None:
+def delete(path: Path) -> None:
+    """Delete a file or a directory with all that is in it; what is gone already is no error."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -27,7 +27,7 @@ from twinlog.sites.layout import Kind, Listener, Node, SiteLayout
 from twinlog.sites.properties import render
 
 PRODUCER_IDS_PER_RANGE = 1 << 40
-FORMAT_TIMEOUT_S = 60
+FORMAT_TIMEOUT_S = 180  # it takes a second; the rest is a busy machine
 META = "meta.properties"
 BOOTSTRAP = "bootstrap.checkpoint"
 METADATA_LOG = "__cluster_metadata-0"
@@ -121,7 +121,30 @@ def format_site(site: SiteLayout, nodes: Sequence[Node], java: Sequence[str], sc
     for node in new:
         for position, target in enumerate(node.data):
             if not read_meta(target):
-                _lay_out(node, site.cluster_id, position, template, checkpoint, target)
+                voters = template / METADATA_LOG if position == 0 and node.kind is Kind.CONTROLLER else None
+                _lay_out(node, site.cluster_id, position, checkpoint, target, voters)
+
+
+def format_joining(site: SiteLayout, node: Node, java: Sequence[str], scratch: Path) -> None:
+    """Give a node of a running site empty directories for those it lost; `scratch` is left to the caller.
+
+    What a controller knows of the voters it learns from them: its own first list would be an old one.
+    """
+    template = _run_storage_tool(site, java, scratch)
+    checkpoint = with_first_producer_id(
+        (template / BOOTSTRAP).read_bytes(), first_producer_id(site.producer_range)
+    )
+    for position, target in enumerate(node.data):
+        if not is_readable(target):
+            _lay_out(node, site.cluster_id, position, checkpoint, target, None)
+
+
+def is_readable(directory: Path) -> bool:
+    """True for a data directory that Kafka could start from; a disk that only gives errors is none."""
+    try:
+        return bool(read_meta(directory))
+    except OSError:
+        return False
 
 
 def _run_storage_tool(site: SiteLayout, java: Sequence[str], scratch: Path) -> Path:
@@ -145,14 +168,21 @@ def _run_storage_tool(site: SiteLayout, java: Sequence[str], scratch: Path) -> P
     )
     command = [*java, "kafka.tools.StorageTool", "format", "--cluster-id", site.cluster_id]
     command += ["--config", str(config), "--initial-controllers", voters]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=FORMAT_TIMEOUT_S,
-        check=False,
-        env=environment(first.withheld),
-    )
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=FORMAT_TIMEOUT_S,
+            check=False,
+            env=environment(first.withheld),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SiteError(
+            f"Kafka's storage tool did not end within {FORMAT_TIMEOUT_S} s",
+            where=f"site {site.name}",
+            hint="is this machine overloaded? uptime",
+        ) from error
     if done.returncode != 0:
         raise SiteError(
             f"Kafka's storage tool refused to format: {reason(done.stderr or done.stdout)}",
@@ -168,7 +198,7 @@ def making_of(target: Path) -> Path:
 
 
 def _lay_out(
-    node: Node, cluster_id: str, position: int, template: Path, checkpoint: bytes, target: Path
+    node: Node, cluster_id: str, position: int, checkpoint: bytes, target: Path, voters: Path | None
 ) -> None:
     if target.exists() and any(target.iterdir()):
         raise SiteError(
@@ -182,8 +212,8 @@ def _lay_out(
         making.parent.mkdir(parents=True, exist_ok=True)
         making.mkdir(mode=PRIVATE_DIRECTORY_MODE)  # records lie in it
         (making / BOOTSTRAP).write_bytes(checkpoint)
-        if position == 0 and node.kind is Kind.CONTROLLER:
-            shutil.copytree(template / METADATA_LOG, making / METADATA_LOG)
+        if voters is not None:
+            shutil.copytree(voters, making / METADATA_LOG)
         meta = {
             "version": "1",
             "cluster.id": cluster_id,

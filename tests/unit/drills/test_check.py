@@ -22,6 +22,7 @@ from twinlog.drills.history import (
     Transaction,
     Write,
 )
+from twinlog.drills.index import Index
 
 
 def only(history: History, kind: Kind) -> Finding:
@@ -423,3 +424,37 @@ def test_record_that_salvage_has_and_the_other_site_acknowledged_after_a_retry_i
     assert found(History.of([answered_by_b, *told])) == []
     answered_by_a = replace(sent, partition=0, offset=3)
     assert Kind.STALE in {one.kind for one in found(History.of([answered_by_a, *told]))}
+
+
+def test_retry_that_got_the_offset_at_the_other_site_that_the_lost_one_had_given_it_is_not_stale() -> None:
+    """A client sends again what nobody answered, and is the first behind the promotion point with it."""
+    history = History.of(
+        [
+            Event(Happening.OPENED, 1.0, "a is active", {"site": "a", "planned": True}),
+            Event(Happening.FAULT, 9.0, "site a killed", {"fault": "1", "site": "a"}),
+            Event(
+                Happening.PROMOTION,
+                15.0,
+                "b took over",
+                {"site": "b", "planned": False, "points": {"orders": {"0": 3}}},
+            ),
+            Event(Happening.OPENED, 15.0, "b is active", {"site": "b", "planned": False}),
+            Write(
+                "rd-plain",
+                "librdkafka",
+                "all",
+                False,
+                "orders",
+                "rd-plain:7",
+                Outcome.OK,
+                start_s=8.9,
+                end_s=17.0,
+                partition=0,
+                offset=3,
+            ),
+            Salvaged("a", "orders", 0, 3, "rd-plain:7"),
+            *(Final(site, "orders", 0, 3, "rd-plain:7", 0) for site in ("b", "a")),
+        ]
+    )
+    assert found(history) == []
+    assert Index(history).site_of(history.writes[0]) is None

@@ -10,8 +10,8 @@ from tests.unit.drills.story import Story
 from twinlog.drills.cast import TWIN
 from twinlog.drills.history import Outcome
 from twinlog.drills.load import Successes
-from twinlog.drills.promises import AtMost, Listed, LostWithinLag
-from twinlog.drills.scenarios import ALL, SCENARIOS, NoError, Scenario, scenario
+from twinlog.drills.promises import AtMost, Listed, LostWithinLag, NoError
+from twinlog.drills.scenarios import ALL, SCENARIOS, Scenario, scenario
 from twinlog.drills.verdict import About, judge
 from twinlog.errors import UsageError
 

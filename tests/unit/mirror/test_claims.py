@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinlog.mirror.rights import Claim, at_active, at_standby, claim_of, forget_keys
+from twinlog.mirror.rights import Claim, at_active, at_standby, claim_of, forget_keys, of_groups
 from twinlog.sites.certificates import Kind
 from twinlog.sites.pki import Pki
 from twinlog.spec.model import Certificates
@@ -60,6 +60,15 @@ def test_holder_reads_appends_and_marks_at_the_standby() -> None:
         Acl(Resource.TOPIC, "orders", claim.principal, Operation.READ),
         Acl(Resource.TOPIC, "orders", claim.principal, Operation.WRITE),
     }
+
+
+def test_generation_sets_offsets_of_groups_and_appends_nothing() -> None:
+    rules = of_groups(Claim(7))
+    assert {(rule.resource, rule.name, rule.operation) for rule in rules} == {
+        (Resource.GROUP, "*", Operation.READ),
+        (Resource.TOPIC, "*", Operation.READ),
+    }
+    assert {claim_of(rule.principal) for rule in rules} == {Claim(7)}
 
 
 def test_keys_of_holders_that_are_over_are_deleted_and_no_others(tmp_path: Path) -> None:

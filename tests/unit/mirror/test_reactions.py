@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twinlog.mirror.reactions import Reaction, to_append, to_fill
+from twinlog.mirror.reactions import Reaction, question, to_append, to_fill
 from twinlog.wire import codes
 
 CODES = {codes.name_of(number): number for number in range(-1, 130)}
@@ -52,6 +52,11 @@ def test_refused_append_each_code_has_its_reaction(name: str) -> None:
             expected = broken_chain
         assert to_append(CODES[name], -1, 100, kept=kept) is expected
         assert to_append(CODES[name], 100, 100, kept=kept) is expected  # the offset of a refusal says nothing
+
+
+def test_questions_are_asked_about_lasting_refusals_only() -> None:
+    assert "max.message.bytes" in question(CODES["MESSAGE_TOO_LARGE"])
+    assert {name for name, code in CODES.items() if question(code)} <= STOPS
 
 
 def test_names_in_the_table_are_codes_of_kafka() -> None:

@@ -5,38 +5,35 @@ from __future__ import annotations
 import fcntl
 import os
 import random
-import struct
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
-import crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.sites.replica_files import (
+    PLACE,
+    THREE_SEGMENTS,
+    Event,
+    Log,
+    batch,
+    content,
+    held,
+    inside,
+    site_of,
+    snapshot,
+    write_disk,
+    write_events,
+    write_log,
+    written,
+)
 from twinlog.errors import SiteError, UsageError
-from twinlog.sites import cutting, replicas
+from twinlog.sites import replicas
 from twinlog.sites.cutting import Outcome, cut
-from twinlog.sites.layout import Kind, Node, SiteLayout
 from twinlog.sites.replicas import Kept, Replica, Segment
-from twinlog.wire.batches import CONTROL_BIT, TRANSACTIONAL_BIT, split
-from twinlog.wire.records import Record, encode_batch
-
-PLACE = ("orders", 0)
-CLUSTER = "cluster"
-
-
-class Log(NamedTuple):
-    """A log to be written: sizes of its batches, and after which of them a new segment begins."""
-
-    batches: Sequence[int]
-    rolls: frozenset[int]
-
+from twinlog.wire.batches import CONTROL_BIT, TRANSACTIONAL_BIT
 
 LOGS = st.builds(
     Log,
@@ -45,88 +42,9 @@ LOGS = st.builds(
 )
 
 
-def batch(base: int, count: int) -> bytes:
-    """A batch of that many records at an offset."""
-    made = bytearray(encode_batch([Record(f"value {base + n}".encode(), 1000) for n in range(count)]))
-    struct.pack_into(">q", made, 0, base)
-    return bytes(made)
-
-
-def write_log(directory: Path, log: Log, start: int = 0) -> int:
-    """Write segments with their indexes and snapshots; returns where the log ends."""
-    directory.mkdir(parents=True)
-    base = end = start
-    content, bases = b"", [start]
-    for number, count in enumerate(log.batches):
-        content += batch(end, count)
-        end += count
-        if number in log.rolls:
-            (directory / replicas.file_name(base)).write_bytes(content)
-            base, content = end, b""
-            bases.append(base)
-    (directory / replicas.file_name(base)).write_bytes(content)
-    for base in bases:
-        for kind in ("index", "timeindex"):
-            (directory / replicas.file_name(base, kind)).write_bytes(b"\0" * 16)
-    for offset in (*bases[1:], end):
-        (directory / replicas.file_name(offset, "snapshot")).write_bytes(b"producers")
-    epochs = sorted({start, (start + end) // 2, end - 1})
-    lines = [f"{number} {offset}" for number, offset in enumerate(epochs)]
-    (directory / "leader-epoch-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines, ""]))
-    (directory / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
-    return end
-
-
-def write_disk(disk: Path, end: int, *, node: int = 1, cluster: str = CLUSTER) -> None:
-    """What a broker keeps beside its replicas."""
-    disk.mkdir(parents=True, exist_ok=True)
-    (disk / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={node}\n")
-    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
-        (disk / name).write_text(f"0\n2\norders 0 {end}\nother 3 77\n")
-    (disk / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
-
-
-def site_of(*disks: Path, remote: bool = False) -> SiteLayout:
-    """A site with one broker on each of the disks."""
-    nodes = tuple(
-        Node("a", number, Kind.BROKER, disk, (disk,), ("x",), "127.0.0.1", "127.0.0.1", {}, 1, remote=remote)
-        for number, disk in enumerate(disks, 1)
-    )
-    return SiteLayout("a", 0, CLUSTER, 0, nodes, ())
-
-
-def written(disk: Path, log: Log, start: int = 0) -> tuple[Path, int]:
-    """A disk with one replica; gives its directory and its end."""
-    directory = disk / "orders-0"
-    end = write_log(directory, log, start)
-    write_disk(disk, end)
-    return directory, end
-
-
-def held(directory: Path) -> list[tuple[int, int]]:
-    """First and next offset of each batch in a replica, in order."""
-    return [
-        (one.header.base_offset, one.header.next_offset)
-        for path in sorted(directory.glob("*.log"))
-        for one in split(memoryview(path.read_bytes()))
-    ]
-
-
-def content(directory: Path) -> dict[str, bytes]:
-    """Every file below a directory."""
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file()
-    }
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
     return tmp_path / "disk"
-
-
-THREE_SEGMENTS = Log((2, 3, 1, 4, 2, 2), frozenset({1, 3}))  # 0-1 2-4 | 5 6-9 | 10-11 12-13
 
 
 @given(LOGS, st.integers(0, 50), st.integers(0, 3))
@@ -305,35 +223,11 @@ def test_a_broker_on_another_machine_is_refused(disk: Path) -> None:
         cut(site_of(disk, remote=True), {PLACE: 8})
 
 
-def test_a_disk_that_a_process_has_locked_is_refused(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutting, "LOCK_TIMEOUT_S", 0.2)
-    written(disk, THREE_SEGMENTS)
-    holder = (
-        "import fcntl, sys; handle = open(sys.argv[1], 'ab'); "
-        "fcntl.lockf(handle, fcntl.LOCK_EX); print('locked', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", holder, str(disk / ".lock")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None and other.stdout.readline() == b"locked\n"
-        with pytest.raises(SiteError, match="another process has a disk of a/broker-1 open"):
-            cut(site_of(disk), {PLACE: 8})
-        assert other.stdin is not None
-        other.stdin.close()
-    assert cut(site_of(disk), {PLACE: 8})[0].cut_replicas == 1
-
-
 def test_after_a_cut_a_broker_can_lock_the_disk(disk: Path) -> None:
     written(disk, THREE_SEGMENTS)
     cut(site_of(disk), {PLACE: 8})
     with (disk / ".lock").open("ab") as handle:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-class Event(NamedTuple):
-    """A batch of one record, in a producer's transaction or not, or the marker that ends one."""
-
-    producer: int
-    bits: int
 
 
 EVENTS = st.lists(
@@ -343,43 +237,6 @@ EVENTS = st.lists(
     min_size=1,
     max_size=30,
 )
-
-
-def inside(events: Sequence[Event]) -> dict[int, int]:
-    """The producers whose transactions are open behind these, with their first offsets."""
-    found: dict[int, int] = {}
-    for offset, (producer, bits) in enumerate(events):
-        if bits & CONTROL_BIT:
-            found.pop(producer, None)
-        elif bits:
-            found.setdefault(producer, offset)
-    return found
-
-
-def snapshot(opened: dict[int, int]) -> bytes:
-    entries = [struct.pack(">qhiqiqiq", one, 0, 0, 0, 0, 0, 0, opened.get(one, -1)) for one in (1, 2, 3, 9)]
-    covered = struct.pack(">i", len(entries)) + b"".join(entries)
-    return struct.pack(">hI", 1, crc32c.crc32c(covered)) + covered
-
-
-def write_events(disk: Path, events: Sequence[Event], rolls: frozenset[int], lost: frozenset[int]) -> Path:
-    """A log of these, one record each, with true snapshots but for some that are lost."""
-    directory = disk / "orders-0"
-    directory.mkdir(parents=True)
-    bases = sorted({0, *(roll for roll in rolls if roll < len(events))})
-    for base, end in zip(bases, [*bases[1:], len(events)], strict=True):
-        content = bytearray()
-        for offset in range(base, end):
-            made = bytearray(batch(offset, 1))
-            made[22] |= events[offset].bits
-            struct.pack_into(">q", made, 43, events[offset].producer)
-            content += made
-        (directory / replicas.file_name(base)).write_bytes(content)
-        (directory / replicas.file_name(base, "index")).write_bytes(b"")
-        if base and base not in lost:
-            (directory / replicas.file_name(base, "snapshot")).write_bytes(snapshot(inside(events[:base])))
-    write_disk(disk, len(events))
-    return directory
 
 
 @given(EVENTS, st.frozensets(st.integers(1, 30)), st.frozensets(st.integers(1, 30)), st.integers(0, 31))
@@ -420,83 +277,6 @@ def test_a_transaction_that_loses_its_end_goes_at_every_replica_that_has_some_of
 def test_a_snapshot_that_is_damaged_says_nothing(damaged: bytes) -> None:
     assert replicas.opened_in(damaged) is None
     assert replicas.opened_in(snapshot({2: 7})) == frozenset({2})
-
-
-CHANGES = ("os.remove", "os.rename", "os.truncate")
-
-
-def killed_before(change: int, site: SiteLayout, points: dict[tuple[str, int], int]) -> bool:
-    """Cut in a process that ends, without a word, before its change of that number; False if it finished."""
-    child = os.fork()
-    if child == 0:
-        seen = 0
-
-        def count(event: str, _: object) -> None:
-            nonlocal seen
-            if event in CHANGES:
-                seen += 1
-                if seen > change:
-                    os._exit(9)
-
-        sys.addaudithook(count)
-        cut(site, points)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) == 9
-
-
-def changes(make: Path, log: Log, point: int) -> Iterator[Path]:
-    """A disk for each change that a cut makes, left as a kill before that change leaves it."""
-    change = 0
-    while True:
-        disk = make / f"killed-{change}"
-        written(disk, log)
-        if not killed_before(change, site_of(disk), {PLACE: point}):
-            return
-        yield disk
-        change += 1
-
-
-@pytest.mark.parametrize("point", [0, 3, 5, 8, 10, 13])
-def test_a_cut_that_was_killed_before_any_of_its_changes_is_finished_by_the_next(
-    tmp_path: Path, point: int
-) -> None:
-    whole = tmp_path / "whole"
-    written(whole, THREE_SEGMENTS)
-    cut(site_of(whole), {PLACE: point})
-    wanted = content(whole)
-    killed = 0
-    for disk in changes(tmp_path, THREE_SEGMENTS, point):
-        killed += 1
-        cut(site_of(disk), {PLACE: point})
-        assert content(disk) == wanted
-    assert killed > 5
-
-
-def test_a_cut_of_a_transaction_that_was_killed_before_any_of_its_changes_is_finished_by_the_next(
-    tmp_path: Path,
-) -> None:
-    events = (
-        [Event(1, 0)] * 2 + [Event(2, TRANSACTIONAL_BIT)] * 9 + [Event(2, TRANSACTIONAL_BIT | CONTROL_BIT)]
-    )
-    change = 0
-    while True:
-        disk = tmp_path / str(change)
-        directory = write_events(disk, events, frozenset({4, 6, 8}), frozenset())
-        was_killed = killed_before(change, site_of(disk), {PLACE: 9})
-        cut(site_of(disk), {PLACE: 9})
-        assert held(directory) == [(0, 1), (1, 2)]
-        assert sorted(os.listdir(directory)) == [replicas.file_name(0)]
-        if not was_killed:
-            break
-        change += 1
-    assert change > 8
-
-
-def test_a_log_is_never_without_a_stretch_in_its_middle_while_it_is_cut(tmp_path: Path) -> None:
-    for disk in changes(tmp_path, THREE_SEGMENTS, 3):
-        found = held(disk / "orders-0")
-        assert found == [(0, 2), (2, 5), (5, 6), (6, 10), (10, 12), (12, 14)][: len(found)]
 
 
 def test_places_are_read_from_names_of_directories() -> None:

@@ -182,7 +182,9 @@ PARTS = ("bus", "sites", "a", "b", "topics", "orders", "users", "shop", "gate", 
 FIELDS = ("brokers", "controllers", "data", "port", "listen", "bootstrap", "client", "message.max.bytes")
 KEYS = st.sampled_from([*PARTS, *FIELDS, "retention", "quota"])
 TREES = st.recursive(
-    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=5))
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=5)),
+    max_leaves=20,  # of each tree; there are up to six of them
 )
 
 

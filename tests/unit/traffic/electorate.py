@@ -10,9 +10,11 @@ them, which is counted apart.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from tests.unit.mirror.choices import Choices
 from twinlog.traffic.lease import Lease
@@ -115,6 +117,23 @@ class Electorate:
         while not self.choices.are_over:
             self.choices.of(happenings)()
             self._check()
+
+    def branch(self) -> Self:
+        """The same again, to go on otherwise. Nothing may be on its way: it would arrive here."""
+        assert not self.pending and not any(agent.unread for agent in self.agents.values())
+        other = copy.copy(self)
+        other.voters = {name: replace(one, told=dict(one.told)) for name, one in self.voters.items()}
+        other.agents = {site: replace(one) for site, one in self.agents.items()}
+        other.pending, other.cuts, other.owners = [], set(self.cuts), dict(self.owners)
+        return other
+
+    @property
+    def outlook(self) -> str:
+        """All that what can happen next depends on, while nothing is on its way."""
+        voters = [(one.rate, one.disk, one.voter, one.told) for one in self.voters.values()]
+        agents = [replace(one, run=0) for one in self.agents.values()]
+        cuts = sorted(map(sorted, self.cuts))
+        return repr((self.now_s, cuts, voters, agents, self.owners, self.last_active))
 
     # What can happen.
 

@@ -57,8 +57,14 @@ def test_a_move_comes_to_its_end_and_every_step_has_a_hand(kind: Kind) -> None:
 
 def test_the_other_site_opens_only_after_fence_rights_drain_and_link() -> None:
     steps = STEPS[Kind.SWITCHOVER]
-    before = (Step.FENCE, Step.REVOKE, Step.TRANSACTIONS, Step.DRAIN, Step.OFFSETS, Step.HOLD, Step.LEASE)
+    before = (Step.FENCE, Step.REVOKE, Step.TRANSACTIONS, Step.DRAIN, Step.HOLD, Step.OFFSETS, Step.LEASE)
     assert steps[: len(before) + 1] == (*before, Step.OPEN)
+
+
+def test_offsets_are_copied_when_the_mirror_can_set_none_any_more() -> None:
+    """Else an old copy of its own could arrive behind the last one."""
+    steps = STEPS[Kind.SWITCHOVER]
+    assert steps.index(Step.HOLD) < steps.index(Step.OFFSETS) < steps.index(Step.OPEN)
 
 
 def test_a_lost_site_is_called_standby_only_when_its_logs_were_cut() -> None:
@@ -72,12 +78,12 @@ def test_the_gate_is_closed_until_the_other_site_is_open() -> None:
         closed.append((move.step, move.closes_gate))
         move = move.after()
     opened = [step for step, is_closed in closed if not is_closed]
-    assert opened[0] is Step.SETTLE
+    assert opened[0] is Step.STOP
     assert not move.closes_gate
 
 
 def test_a_switchover_can_be_called_off_until_the_other_site_has_its_lease() -> None:
-    assert not switchover(step=Step.HOLD).is_open
+    assert not switchover(step=Step.OFFSETS).is_open
     assert switchover(step=Step.LEASE).is_open  # the voters may have given it to the other site
 
 

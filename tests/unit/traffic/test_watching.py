@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinlog.traffic.health import EVERY_S, patience
 from twinlog.traffic.watching import Health, Outcome, Rules, Watch
 
 RULES = Rules(dead_after_s=5.0)
@@ -78,3 +79,10 @@ def test_any_series_dead_means_no_good_canary_for_that_long(outcomes: list[Outco
         assert OK not in outcomes[-5:]
     if seen.health is Health.HEALTHY:
         assert OK in outcomes[-2:]
+
+
+@pytest.mark.parametrize("failover_after_s", [3.0, 5.0, 10.0, 60.0])
+def test_two_canaries_that_hang_are_over_when_a_site_is_to_be_called_dead(failover_after_s: float) -> None:
+    longest_s = patience(failover_after_s).total_s
+    assert EVERY_S + 2 * longest_s <= failover_after_s
+    assert EVERY_S + longest_s < Rules(failover_after_s).stale_after_s

@@ -1,0 +1,239 @@
+"""Brokers restarted and partitions moved under a steady load, on one site of three brokers in three racks.
+
+What takes minutes (every node restarted, disks lost, brokers added and removed) is in `test_broker_drill`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+
+from tests.cluster.conftest import Bus, MakeBus
+from tests.cluster.steady import Steady
+from twinlog.progress import Silent
+from twinlog.sites import local, processes
+from twinlog.wire import topics
+from twinlog.wire.clientfiles.tuning import Tuning
+from twinlog.wire.clientfiles.write import Client, Format, render
+from twinlog.wire.cluster import Cluster
+from twinlog.wire.deadlines import Deadline
+from twinlog.wire.stores import StoreType
+
+pytestmark = pytest.mark.cluster
+
+FILE = """\
+bus: racked
+kafka:
+  broker.session.timeout.ms: 5s
+  group.initial.rebalance.delay.ms: 0
+  offsets.topic.num.partitions: 3
+  transaction.state.log.num.partitions: 1
+sites:
+  a: {brokers: 3, racks: [r1, r2, r3], memory: 256MB}
+topics:
+  load: {partitions: 6, replication: 3, min_insync: 2}
+  pairs: {partitions: 4, replication: 2, min_insync: 1}
+  near: {partitions: 1, replication: 3}
+users:
+  app: {produce: [load, pairs, near], consume: [load, pairs, near], groups: [app-*]}
+"""
+READ_BYTES = 4_000_000
+
+
+@pytest.fixture(scope="module")
+def bus(make_bus: MakeBus) -> Bus:
+    return make_bus(FILE)
+
+
+def steady(bus: Bus, topic: str = "load", minimum: int = 2) -> Steady:
+    home = bus.home()
+    return Steady(home.user_access("app", "a"), home.admin_access("a"), topic, minimum)
+
+
+def replicas(bus: Bus, topic: str) -> list[tuple[int, ...]]:
+    with Cluster(bus.home().admin_access("a")) as cluster:
+        (found,) = topics.describe(cluster, [topic])
+        return [part.replicas for part in found.partitions]
+
+
+def test_brokers_disks_and_requests_are_listed(bus: Bus) -> None:
+    rows = bus.json("broker", "list")
+    assert [(row["broker"], row["state"], row["rack"]) for row in rows] == [
+        (1, "up", "r1"),
+        (2, "up", "r2"),
+        (3, "up", "r3"),
+    ]
+    assert sum(row["preferred"] for row in rows) == sum(row["leads"] for row in rows)
+    dirs = bus.json("broker", "log-dirs", "2")
+    assert [(row["broker"], row["problem"]) for row in dirs] == [(2, "")]
+    assert "broker-2" in dirs[0]["path"]
+    requests = {row["request"]: row for row in bus.json("broker", "api-versions", "1")}
+    assert requests["Produce"]["highest"] >= 11
+
+
+def test_unhappy_calls_say_what_is_wrong_and_change_nothing(bus: Bus) -> None:
+    for words, code, said in (
+        (("broker", "roll", "77"), 1, "no node 77"),
+        (("broker", "replace", "2"), 2, "--disk-lost"),
+        (("broker", "replace", "2", "--disk-lost", "--yes"), 2, "is not lost"),
+        (("broker", "replace", "901", "--disk-lost", "--yes"), 2, "is not lost"),
+        (("broker", "add"), 2, "brokers: 4"),
+        (("broker", "remove", "--yes"), 2, "brokers: 2"),
+        (("broker", "log-dirs", "9", "--timeout", "1"), 1, "broker 9"),
+        (("move", "plan", "--topic", "nothing"), 1, "no topic 'nothing'"),
+        (("move", "plan", "--without", "3"), 2, "has 3 copies"),
+        (("move", "run", "--rate", "5MB"), 2, "did you mean 5MB/s?"),
+    ):
+        ended = bus.run(*words)
+        assert ended.returncode == code, f"{words}: {ended.stdout}{ended.stderr}"
+        assert said in ended.stderr, f"{words}: {ended.stderr}"
+
+
+def test_partitions_are_moved_and_a_broker_is_restarted_under_load_without_a_loss(
+    bus: Bus, tmp_path: Path
+) -> None:
+    before = replicas(bus, "pairs")
+    plan, back = tmp_path / "plan.json", tmp_path / "back.json"
+    with steady(bus) as load, steady(bus, "pairs", 1) as moved:
+        load.wait_for_more(20)
+        moved.wait_for_more(20)
+        told = bus.json(
+            "move",
+            "plan",
+            "--topic",
+            "pairs",
+            "--without",
+            "3",
+            "--write",
+            str(plan),
+            "--write-current",
+            str(back),
+        )
+        assert all(3 in change["before"] or change["before"] != change["after"] for change in told["changes"])
+        assert next(row for row in told["brokers"] if row["broker"] == 3)["replicas_after"] == 0
+        done = bus.json("move", "run", "--from-file", str(plan), "--rate", "50MB/s")
+        assert done["partitions"] == len(told["changes"])
+        assert all(3 not in held for held in replicas(bus, "pairs"))
+        assert verified_by_kafka(bus, plan, tmp_path)
+        bus.done("move", "run", "--from-file", str(back))
+        assert replicas(bus, "pairs") == before
+        pid = processes.find(bus.home().layout("a").brokers)[2].pid
+        assert bus.json("broker", "roll", "2")["restarted"] == [2]
+        assert processes.find(bus.home().layout("a").brokers)[2].pid != pid
+        load.wait_for_more(50)
+    load.check()
+    moved.check()
+    status = bus.json("move", "status")
+    assert status["move"]["limits"] == {} and not status["move"]["unfinished"]
+    assert bus.json("plan") == []
+
+
+def verified_by_kafka(bus: Bus, plan: Path, directory: Path) -> bool:
+    """Ask Kafka's own tool whether the move in a file of ours is complete."""
+    access = bus.home().admin_access("a")
+    client = Client("admin", access, Tuning(), StoreType.PEM, directory)
+    properties = directory / "admin.properties"
+    properties.write_text(render(client, Format.JAVA).text)
+    command = [
+        *local.ensure_kafka(Silent()).command(),
+        "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    ]
+    command += ["--bootstrap-server", ",".join(access.bootstrap), "--command-config", str(properties)]
+    command += ["--verify", "--preserve-throttles", "--reassignment-json-file", str(plan)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    lines = [line for line in ended.stdout.splitlines() if line.startswith("Reassignment of partition")]
+    entries = json.loads(plan.read_text())["partitions"]
+    assert len(lines) == len(entries), ended.stdout + ended.stderr
+    return all("is completed" in line for line in lines)
+
+
+def test_a_killed_move_is_refused_gone_on_with_and_called_off(bus: Bus, tmp_path: Path) -> None:
+    filled(bus, "pairs", 8_000_000)
+    before = replicas(bus, "pairs")
+    running = subprocess.Popen(
+        bus.command("move", "run", "--topic", "pairs", "--without", "3", "--rate", "50kB/s"),
+        cwd=bus.directory,
+        env=bus.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = Deadline(60.0)
+    while not bus.json("move", "status")["partitions"]:
+        assert not deadline.passed and running.poll() is None
+    running.kill()
+    running.wait()
+    refused = bus.run("move", "run", "--topic", "load")
+    assert refused.returncode == 2 and "unfinished" in refused.stderr
+    status = bus.json("move", "status")
+    assert status["move"]["unfinished"] and set(status["move"]["limits"].values()) == {50_000}
+    assert bus.json("plan") == []  # the limits of a move are no difference to the file
+    bus.done("move", "throttle", "60kB/s")
+    assert set(bus.json("move", "status")["move"]["limits"].values()) == {60_000}
+    assert bus.json("move", "cancel")["cancelled"] > 0
+    assert bus.json("move", "status")["partitions"] == []
+    stayed = replicas(bus, "pairs")
+    assert [set(held) for held in stayed if 3 in held] != [] and len(stayed) == len(before)
+    bus.done("move", "run", "--topic", "pairs", "--without", "3")
+    assert all(3 not in held for held in replicas(bus, "pairs"))
+
+
+def filled(bus: Bus, topic: str, size_bytes: int) -> None:
+    producer = confluent_kafka.Producer(bus.home().user_access("app", "a").librdkafka())
+    for _ in range(size_bytes // 100_000):
+        producer.produce(topic, bytes(100_000))
+        producer.flush(60)
+    assert producer.flush(60) == 0
+
+
+@pytest.mark.parametrize("rack", ["r1", "r2", "r3"])
+def test_a_consumer_in_a_rack_reads_from_the_broker_there(bus: Bus, rack: str, tmp_path: Path) -> None:
+    if rack == "r1":
+        filled(bus, "near", READ_BYTES)
+    text = bus.done("client", "app", "--format", "librdkafka", "--rack", rack, "--directory", str(tmp_path))
+    path = Path(text.splitlines()[0])
+    settings = dict(
+        line.split("=", 1)
+        for line in path.read_text().splitlines()
+        if "=" in line and not line.startswith("#")
+    )
+    received = received_bytes(settings)
+    nearest = int(rack[1:])
+    assert received[nearest] > READ_BYTES
+    # One answer of the leader's may hold records: it says with it who is nearer.
+    assert all(count < READ_BYTES / 2 for broker, count in received.items() if broker != nearest)
+
+
+def received_bytes(settings: dict[str, str]) -> dict[int, int]:
+    """Read the topic and count what came from each broker, by the client's own statistics."""
+    counted: dict[int, int] = {}
+
+    def count(statistics: str) -> None:
+        for broker in json.loads(statistics)["brokers"].values():
+            if broker["nodeid"] > 0:
+                counted[broker["nodeid"]] = broker["rxbytes"]
+
+    more = {"group.id": "app-near", "statistics.interval.ms": 200, "stats_cb": count}
+    # Small fetches, so that those before the leader has named the nearer broker do not count for much.
+    small = {"fetch.message.max.bytes": 200_000, "fetch.max.bytes": 200_000, "message.max.bytes": 200_000}
+    consumer = confluent_kafka.Consumer(settings | more | small)
+    consumer.assign([confluent_kafka.TopicPartition("near", 0, 0)])
+    read = 0
+    end_s = time.monotonic() + 60
+    while read < READ_BYTES or sum(counted.values()) < READ_BYTES:
+        assert time.monotonic() < end_s, f"{read} bytes read, {counted}"
+        message = consumer.poll(0.2)
+        value = message.value() if message is not None and message.error() is None else None
+        read += len(value) if value is not None else 0
+    consumer.close()
+    return counted
+
+
+def test_leaders_go_back_where_they_belong(bus: Bus) -> None:
+    bus.done("elect")
+    rows = bus.json("broker", "list")
+    assert [row["leads"] for row in rows] == [row["preferred"] for row in rows]

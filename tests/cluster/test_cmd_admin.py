@@ -1,0 +1,136 @@
+"""`twinlog config`, `user`, `transactions` and `producers` on real brokers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import uuid
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from tests.cluster.conftest import UP_TIMEOUT_S, Bus, Site
+
+pytestmark = pytest.mark.cluster
+
+FLUSH_S = 60
+
+
+def test_settings_are_shown_with_their_source_changed_and_taken_back(bus: Bus, site: Site) -> None:
+    broker = str(site.bus.home().layout("a").brokers[0].id)
+    (row,) = bus.json("config", "describe", "broker", broker, "num.io.threads")
+    assert row["value"].isdigit() and not row["needs_restart"] and "threads" in row["documentation"]
+    late = bus.run("config", "set", "broker", broker, "log.dirs=elsewhere")
+    assert late.returncode == 2 and "read by a broker when it starts" in late.stderr
+    changed = bus.run("config", "set", "topic", "big", "max.compaction.lag.ms=7200000")
+    assert changed.returncode == 0 and "the file does not say this of topic 'big'" in changed.stderr
+    given = {row["setting"]: row for row in bus.json("config", "describe", "topic", "big", "--given")}
+    assert (given["max.compaction.lag.ms"]["value"], given["max.compaction.lag.ms"]["source"]) == (
+        "7200000",
+        "topic",
+    )
+    bus.done("config", "unset", "topic", "big", "max.compaction.lag.ms")
+    assert "max.compaction.lag.ms" not in bus.done("config", "describe", "topic", "big", "--given")
+    wrong = bus.run("config", "set", "topic", "big", "no.such.setting=1")
+    assert wrong.returncode == 1 and "INVALID_CONFIG" in wrong.stderr
+    missing = bus.run("config", "describe", "broker", "999999")
+    assert missing.returncode == 2 and "no live broker" in missing.stderr
+
+
+def test_a_logger_changes_its_level_while_the_broker_runs(bus: Bus, site: Site) -> None:
+    broker = str(site.bus.home().layout("a").brokers[0].id)
+    logger = "kafka.authorizer.logger"
+    (before,) = bus.json("config", "describe", "logger", broker, logger)
+    bus.done("config", "set", "logger", broker, f"{logger}=WARN")
+    assert bus.json("config", "describe", "logger", broker, logger)[0]["value"] == "WARN"
+    bus.done("config", "set", "logger", broker, f"{logger}={before['value']}")
+
+
+def test_a_user_is_made_given_rights_and_forgotten_by_the_next_apply(bus: Bus) -> None:
+    name = f"u{uuid.uuid4().hex[:8]}"
+    made = bus.run("user", "add", name, "--consume", "orders", "--group", f"{name}-*")
+    assert made.returncode == 0 and f'{name}: {{consume: [orders], groups: ["{name}-*"]}}' in made.stderr
+    rules = {(row["site"], row["operation"], row["name"]) for row in bus.json("user", "rights", name)}
+    assert {("a", "read", "orders"), ("b", "read", "orders"), ("a", "read", f"{name}-*")} <= rules
+    assert f"User:{name}" in bus.done("user", "rights", "--topic", "orders")
+    bus.done("user", "grant", name, "--produce", "big")
+    bus.done("user", "revoke", name, "--produce", "big", "--consume", "orders")
+    assert {row["resource"] for row in bus.json("user", "rights", name)} == {"group"}
+    assert f"remove the password of {name}" in bus.done("plan", exit_code=3)
+    bus.done("apply", "--yes")
+    assert bus.json("user", "rights", name) == [] or {
+        row["principal"] for row in bus.json("user", "rights", name)
+    } == {"User:*"}
+
+
+def test_a_quota_slows_a_user_down_and_is_shown(bus: Bus) -> None:
+    set_now = bus.json("user", "quota", "old", "--produce", "20kB/s", "--site", "a")
+    assert set_now == [
+        {"site": "a", "user": "old", "client_id": "any", "limits": {"producer_byte_rate": 20000.0}}
+    ]
+    # A burst of ten seconds' worth passes; what is above it has to wait. Several requests: a broker
+    # answers the first one that is too much, and holds the connection up after it.
+    lines = "\n".join("x" * 1000 for _ in range(300))
+    command = bus.command(
+        "produce", "orders", "--user", "old", "--partition", "0", "--rate", "150", "-o", "json"
+    )
+    ended = subprocess.run(
+        command,
+        input=lines,
+        cwd=bus.directory,
+        env=bus.environment(),
+        capture_output=True,
+        text=True,
+        timeout=UP_TIMEOUT_S,
+        check=False,
+    )
+    bus.done("user", "quota", "old", "--unset", "produce", "--site", "a")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["seconds"] > 3.5  # two seconds at its own rate
+    assert bus.json("user", "quota", "old", "--site", "a") == []
+
+
+def test_quotas_of_client_ids_and_defaults_are_set_and_taken(bus: Bus) -> None:
+    for owner, shown in (
+        (["--client-id", "importer"], ("any", "importer")),
+        (["shop", "--client-id", "importer"], ("shop", "importer")),
+        (["--default-user"], ("(default)", "any")),
+        (["--default-client-id"], ("any", "(default)")),
+    ):
+        (row,) = bus.json("user", "quota", *owner, "--request", "150", "--site", "a")
+        assert ((row["user"], row["client_id"]), row["limits"]) == (shown, {"request_percentage": 150.0})
+        bus.done("user", "quota", *owner, "--unset", "request", "--site", "a")
+
+
+def test_an_open_transaction_is_listed_described_and_aborted(bus: Bus, site: Site) -> None:
+    name = f"shop-{uuid.uuid4().hex[:8]}"
+    settings = {
+        **site.access("shop").librdkafka(),
+        "transactional.id": name,
+        "transaction.timeout.ms": 600_000,
+    }
+    producer = Producer(settings)
+    producer.init_transactions(FLUSH_S)
+    producer.begin_transaction()
+    producer.produce("orders", b"never seen", partition=1)
+    assert producer.flush(FLUSH_S) == 0
+    told = bus.json("transactions", "describe", name)
+    assert (told["state"], told["partitions"]) == ("Ongoing", ["orders-1"])
+    held = [
+        row
+        for row in bus.json("transactions", "list", "--open", "--topic", "orders")
+        if row["transactional_id"] == name
+    ]
+    assert [(row["partition"], row["hangs"]) for row in held] == [(1, False)]
+    remembered = bus.json("producers", "orders", "--partition", "1")
+    assert told["producer_id"] in [
+        row["producer_id"] for row in remembered if row["open_transaction_from"] is not None
+    ]
+    asked = bus.run("transactions", "abort", name)
+    assert asked.returncode == 2 and "would be dropped" in asked.stderr
+    bus.done("transactions", "abort", name, "--yes")
+    assert bus.json("transactions", "list", "--open", "--topic", "orders") == []
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(FLUSH_S)
+    ended = bus.run("transactions", "abort", name, "--yes")
+    assert ended.returncode == 1 and "is not open" in ended.stderr

@@ -1,0 +1,108 @@
+"""`twinlog group` on real brokers: classic, consumer and share groups, with and without members."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from tests.cluster.conftest import Bus, Site
+from twinlog.wire import share_offsets
+from twinlog.wire.cluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+READ_S = 60  # a busy machine; a group stands in a second
+
+
+@pytest.fixture
+def topic(bus: Bus, site: Site) -> Iterator[str]:
+    """A topic of three partitions with ten records in each."""
+    name = f"cmd-{uuid.uuid4().hex[:8]}"
+    bus.done("topic", "create", name, "--partitions", "3")
+    producer = Producer(site.access(None).librdkafka())
+    for number in range(30):
+        producer.produce(name, f"value {number}", partition=number % 3)
+    assert producer.flush(READ_S) == 0
+    yield name
+    bus.done("topic", "delete", name, "--yes")
+
+
+@contextmanager
+def member(site: Site, topic: str, group: str, **settings: Any) -> Iterator[Consumer]:
+    """A member that has read and committed half of the topic."""
+    consumer = Consumer(
+        {
+            **site.access(None).librdkafka(),
+            "group.id": group,
+            "client.id": "reader",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **settings,
+        }
+    )
+    consumer.subscribe([topic])
+    read = 0
+    deadline = time.monotonic() + READ_S
+    while read < 15:
+        assert time.monotonic() < deadline, f"{group} read {read} records"
+        message = consumer.poll(0.5)
+        if message is not None and message.error() is None:
+            read += 1
+            consumer.commit(message, asynchronous=False)
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "assignor"),
+    [
+        ("classic", {"partition.assignment.strategy": "range"}, "range"),
+        ("consumer", {"group.protocol": "consumer"}, "uniform"),
+    ],
+)
+def test_a_group_is_described_measured_reset_and_deleted(
+    bus: Bus, site: Site, topic: str, kind: str, settings: dict[str, Any], assignor: str
+) -> None:
+    group = f"cmd-{uuid.uuid4().hex[:8]}"
+    with member(site, topic, group, **settings):
+        told = bus.json("group", "describe", group)
+        assert (told["group"]["type"], told["group"]["assignor"]) == (kind, assignor)
+        (one,) = told["members"]
+        assert one["client_id"] == "reader" and not one["idle"]
+        assert one["assigned"] == [f"{topic}-{index}" for index in range(3)]
+        (lag,) = bus.json("group", "lag", group, exit_code=bus.run("group", "lag", group).returncode)
+        assert 0 < lag["lag_records"] < 30 and lag["lag_s"] > 0 and lag["commit_age_s"] is not None
+        refused = bus.run("group", "reset", group, "--to", "beginning", "--yes")
+        assert refused.returncode == 1 and "has members" in refused.stderr
+    (lag,) = bus.json("group", "lag", group, exit_code=3)
+    assert lag["status"] == "stopped"
+    planned = bus.run("group", "reset", group, "--topic", topic, "--to", "end")
+    assert planned.returncode == 2 and "--to end --yes" in planned.stderr
+    assert bus.json("group", "lag", group, exit_code=3)[0]["lag_records"] == lag["lag_records"]
+    bus.done("group", "reset", group, "--topic", topic, "--to", "end", "--yes")
+    moves = bus.json("group", "reset", group, "--shift-by", "-4", "--yes")
+    assert [(move["before"], move["after"]) for move in moves] == [(10, 6)] * 3
+    assert bus.json("group", "lag", group, exit_code=3)[0]["lag_records"] == 12
+    bus.done("group", "delete", group, "--yes")
+    gone = bus.run("group", "describe", group)
+    assert gone.returncode == 1 and "there is no group" in gone.stderr and "twinlog group list" in gone.stderr
+
+
+def test_a_share_group_is_listed_and_moved(bus: Bus, site: Site, topic: str) -> None:
+    group = f"cmd-{uuid.uuid4().hex[:8]}"
+    with Cluster(site.access(None)) as cluster:
+        share_offsets.alter(cluster, {group: {(topic, index): 3 for index in range(3)}})
+    assert {"group": group, "type": "share", "state": "Empty"} in bus.json("group", "list", "--type", "share")
+    (lag,) = bus.json("group", "lag", group, exit_code=3)
+    assert (lag["type"], lag["lag_records"], lag["status"]) == ("share", 21, "stopped")
+    bus.done("group", "reset", group, "--to", "end", "--yes")
+    assert bus.json("group", "lag", group)[0]["lag_records"] == 0
+    bus.done("group", "delete", group, "--yes")

@@ -1,0 +1,29 @@
+"""Who is still served by a site that was fenced."""
+
+from __future__ import annotations
+
+from twinlog.sites.fencing import still_served
+
+CLIENT, CLIENT_TLS = 9000, 9001
+
+
+def of(*clients: tuple[int, int]) -> frozenset[tuple[int, str, int]]:
+    """Connections, by the broker's port and the client's."""
+    return frozenset((port, "127.0.0.1", other) for port, other in clients)
+
+
+def test_client_from_before_the_fence_is_served_until_it_is_gone() -> None:
+    before = of((CLIENT, 1), (CLIENT, 2), (CLIENT_TLS, 3))
+    assert still_served(before, before) == 3
+    assert still_served(of((CLIENT_TLS, 3)), before) == 1
+    assert still_served(of(), before) == 0
+
+
+def test_one_that_came_since_waits_at_each_port_and_is_not_served() -> None:
+    before = of((CLIENT, 1))
+    assert still_served(of((CLIENT, 7), (CLIENT_TLS, 8)), before) == 0
+    assert still_served(of((CLIENT, 1), (CLIENT, 7)), before) == 1
+
+
+def test_more_than_one_that_came_since_were_let_in_before_the_fence_stood() -> None:
+    assert still_served(of((CLIENT, 7), (CLIENT, 8), (CLIENT, 9)), of()) == 2
