@@ -14,7 +14,8 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -131,9 +132,9 @@ def write_pairs(on: Ground, producer: Producer, records: int) -> list[Pair]:
     return [Pair("send", bare_write, send), Pair("send_many", bare_write, send_many)]
 
 
-def read_pairs(on: Ground, consumer: Consumer, partitions: int, records: int) -> list[Pair]:
-    """Ways to read; each slice begins at the first record."""
-    places = [(TOPIC, number) for number in range(partitions)]
+@contextmanager
+def bare_consumer(on: Ground) -> Iterator[confluent_kafka.Consumer]:
+    """A member of a group; left before its brokers go, or librdkafka never comes to an end of it."""
     bare = confluent_kafka.Consumer(
         {
             **settings(on, Role.CONSUMER),
@@ -144,9 +145,20 @@ def read_pairs(on: Ground, consumer: Consumer, partitions: int, records: int) ->
             "enable.auto.offset.store": False,
         }
     )
-    bare.subscribe([TOPIC])
-    while not bare.assignment() or bare.poll(0.1) is None:
-        pass
+    try:
+        bare.subscribe([TOPIC])
+        while not bare.assignment() or bare.poll(0.1) is None:
+            pass
+        yield bare
+    finally:
+        bare.close()
+
+
+def read_pairs(
+    bare: confluent_kafka.Consumer, consumer: Consumer, partitions: int, records: int
+) -> list[Pair]:
+    """Ways to read; each slice begins at the first record."""
+    places = [(TOPIC, number) for number in range(partitions)]
 
     def rewind_bare() -> None:
         for place in places:
@@ -212,9 +224,9 @@ def main() -> None:
         with Producer.of_bus(on.file, USER, timeout_s=TIMEOUT_S) as producer:
             for pair in write_pairs(on, producer, chosen.records):
                 found[pair.name] = measure(pair, chosen.slices, chosen.records)
-        with Consumer.of_bus(on.file, USER, "ours", [TOPIC]) as consumer:
+        with Consumer.of_bus(on.file, USER, "ours", [TOPIC]) as consumer, bare_consumer(on) as bare:
             consumer.assigned()
-            for pair in read_pairs(on, consumer, chosen.partitions, chosen.records):
+            for pair in read_pairs(bare, consumer, chosen.partitions, chosen.records):
                 found[pair.name] = measure(pair, chosen.slices, chosen.records)
     ratio = min(one["ratio"] for one in found.values())
     result = {

@@ -126,7 +126,7 @@ def test_unhappy_ways_end_with_their_code_and_a_hint(bus: Bus, topic: str) -> No
         (("consume", topic, "--from", "yesterday"), 2, "is no place in a topic"),
         (("consume", topic, "--follow", "--until", "end"), 2, "--follow has no end"),
         (("produce", topic, "--partition", "9"), 2, "none of number 9"),
-        (("produce", "orders", "--user", "stock", "--whole-file", "twinlog.yaml"), 1, "were refused"),
+        (("produce", "orders", "--user", "stock", "--whole-file", "twinlog.yaml"), 1, "AUTHORIZATION_FAILED"),
         (("produce", topic, "--acks", "twin"), 2, "--user NAME"),
         (("produce", topic, "--whole-file", "none"), 2, "cannot be read"),
     ):

@@ -97,18 +97,18 @@ SCENARIOS: Mapping[str, Scenario] = {
         ),
         Scenario(
             "site-dies",
-            "the whole active site is killed, the standby takes over, the lost site returns",
+            "the active site is killed, the standby takes over, the lost site returns and is active again",
             stories.site_dies,
             (
                 *ALWAYS,
                 *WITH_FAILOVER,
                 Within(
-                    f"writers are back {FAILOVER_AFTER_S + 3:g} s after the site died",
+                    f"writers are back {FAILOVER_AFTER_S + 3:g} s after the loss and after the move home",
                     FAILOVER_AFTER_S + 3.0,
                     acks=ALL | ONE,
                 ),
             ),
-            rests=3,
+            rests=4,
         ),
         Scenario(
             "site-hangs",

@@ -33,7 +33,14 @@ def switchover_and_back(stage: Stage) -> None:
 
 
 def site_dies(stage: Stage) -> None:
-    """The active is killed whole, the standby is promoted, the lost site returns."""
+    """The active is killed whole, the standby is promoted, the lost site returns and is active again."""
+    lose_site(stage)
+    stage.switchover()
+    stage.rest()
+
+
+def lose_site(stage: Stage) -> None:
+    """The active is killed whole, the standby is promoted, the lost site returns as the standby."""
     fault = stage.faults.site(How.KILL, stage.active, with_agent=True)
     stage.promote()
     stage.rest_without_twin()
@@ -126,7 +133,7 @@ def random_faults(stage: Stage) -> None:
     """Whatever the seed says, until the time is over."""
     turns: tuple[Callable[[Stage], None], ...] = (
         _switch,
-        site_dies,
+        lose_site,
         site_hangs,
         _any_broker,
         _any_mirror,

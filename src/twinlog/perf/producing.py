@@ -148,5 +148,5 @@ class _Run:
             hint=self._sender.hint,
             target_per_s=self._options.rate_per_s,
             steady=None if steady is None else (steady.total(now_s), steady.histogram),
-            statistics=dict(self._sender.statistics),
+            statistics=self._sender.counted(),
         )

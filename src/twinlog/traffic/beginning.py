@@ -20,7 +20,6 @@ from twinlog.wire.cluster import Cluster, Patience
 
 MOST_LAG_S = 30.0  # more, and draining would be a long outage
 LOOK_AGAIN_S = 0.1
-PAUSED = "paused"  # the state of the link on its board
 PATIENCE = Patience(connect_s=2.0, request_s=3.0, total_s=3.0)
 
 
@@ -64,7 +63,7 @@ def switchover(ground: Ground) -> Move:
                 f"the link is not fit for a switchover: {'; '.join(found.findings)}",
                 hint="twinlog link status",
             )
-        if found.link["state"] == PAUSED:
+        if link.pause_flag(home).exists():
             raise SiteError(
                 "the link is paused: the standby would never catch up", hint="twinlog link resume"
             )

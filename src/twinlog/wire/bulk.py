@@ -15,11 +15,13 @@ from typing import Any
 import confluent_kafka as confluent
 
 from twinlog.errors import UsageError
+from twinlog.wire.deadlines import Deadline
 from twinlog.wire.driver import LOG, Settings, explained
 
 Piece = list[dict[str, bytes]]  # as produce_batch takes records: {"value": …}
 _FAILED = "_error"  # what produce_batch adds to records that it did not queue
 _STATISTICS_MS = 1000
+_LISTEN_S = 0.1
 _PURGE_S = 1.0  # what was purged is told at once
 _COUNTED = (int, float)
 
@@ -38,6 +40,7 @@ class BulkSender:
         self.hint = ""
         self._with_sizes = with_sizes
         self.statistics: dict[str, Any] = {}
+        self._with_statistics = with_statistics
         extra = _statistics(self.statistics) if with_statistics else {}
         self._producer = _made(confluent.Producer, {**settings, **extra}, self._where)
 
@@ -79,6 +82,13 @@ class BulkSender:
     def flush(self, timeout_s: float) -> int:
         """Send what is queued; gives how many records are left unanswered."""
         return int(self._insist(lambda: self._producer.flush(timeout_s)))
+
+    def counted(self) -> dict[str, Any]:
+        """What the driver counted, which it tells every second; a shorter run waits for it."""
+        deadline = Deadline(5 * _STATISTICS_MS / 1000)
+        while self._with_statistics and not self.statistics and not deadline.passed:
+            self.serve(_LISTEN_S)
+        return dict(self.statistics)
 
     def begin_transactions(self, timeout_s: float) -> None:
         """Become the only producer of the transactional id."""
@@ -135,9 +145,11 @@ class BulkReader:
         self.statistics: dict[str, Any] = {}
         extra = _statistics(self.statistics) if with_statistics else {}
         self._consumer = _made(confluent.Consumer, {**settings, **extra}, self._where)
+        self._in_group = False
 
     def subscribe(self, topics: Sequence[str], came: Callable[[], None], went: Callable[[], None]) -> None:
         """Read topics as a member of the group; a name that begins with ^ is a regular expression."""
+        self._in_group = True
         self._consumer.subscribe(
             list(topics), on_assign=lambda *_: came(), on_revoke=lambda *_: went(), on_lost=lambda *_: went()
         )
@@ -164,9 +176,11 @@ class BulkReader:
 
     def next_value(self, timeout_s: float) -> bytes | None:
         """The value of the next record; None if none came in time."""
-        for message in self._messages(1, timeout_s):
-            value: bytes = message.value()
-            return value
+        deadline = Deadline(timeout_s)
+        while not deadline.passed:  # what came may be a remark, not a record
+            for message in self._messages(1, deadline.remaining_s()):
+                value: bytes = message.value()
+                return value
         return None
 
     def close(self) -> None:
@@ -181,6 +195,8 @@ class BulkReader:
         whole = [message for message in got if message.error() is None]
         for message in got if len(whole) < len(got) else ():
             error = message.error()
+            if not self._in_group and error.code() == confluent.KafkaError.GROUP_AUTHORIZATION_FAILED:
+                continue  # librdkafka looks for the group's coordinator, whether it is needed or not
             if error is not None and (error.fatal() or (error.code() > 0 and not error.retriable())):
                 raise explained(error, "reading", self._where)
         return whole

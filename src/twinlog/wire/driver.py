@@ -159,7 +159,7 @@ class Sender:
         except BufferError as error:
             raise NoRoom("the producer's queue is full", where=self._where) from error
         except confluent.KafkaException as error:
-            raise explained(error.args[0], f"sending to '{topic}'", self._where) from error
+            raise self._refusal(error.args[0], f"sending to '{topic}'") from error
 
     def send(self, record: Outgoing, told: Told) -> None:
         """Queue a record and hear once what became of it."""
@@ -194,6 +194,19 @@ class Sender:
             return how(self._producer)
         finally:
             self.wake()
+
+    def _refusal(self, error: Any, what: str) -> KafkaError:
+        """Why a record was not even queued; the driver says why it has given up only when it is heard."""
+        said = explained(error, what, self._where)
+        if error.code() != confluent.KafkaError._FATAL:
+            return said
+        if self._fatal is None:
+            self.serve(0)
+        if self._fatal is None:
+            return said
+        return KafkaError(
+            f"{what}: {self._fatal.what}", code=self._fatal.code, where=self._where, hint=self._fatal.hint
+        )
 
     @property
     def unanswered(self) -> int:
@@ -239,6 +252,9 @@ def is_certain(code: str) -> bool:
 def explained(error: Any, what: str, where: str) -> KafkaError:
     """The error that librdkafka means: Kafka's own by Kafka's name, its own by its name without the mark."""
     code = error.code()
+    if code == confluent.KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+        hint = "may this user write to any topic? Producers need that to begin: twinlog plan"
+        return KafkaError(f"{what}: {error.name()}", code=error.name(), where=where, hint=hint)
     if code > codes.NONE:
         return codes.error_for(code, None, what, where)
     name = error.name().lstrip("_")
