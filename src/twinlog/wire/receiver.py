@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import confluent_kafka as confluent
@@ -123,7 +123,6 @@ class Receiver:
         if self._kept:
             kept, self._kept = self._kept, []
             return kept
-        self._gone.clear()
         if self._seeking:
             self._move(self._seeking.due(time.monotonic()))
         # `consume` alone would wait for all of them.
@@ -131,12 +130,13 @@ class Receiver:
             first = self._consumer.poll(timeout_s)
             if first is None:
                 return []
+            self._gone.clear()  # what went before the first record came may be here again
             messages = [first, *self._consumer.consume(most - 1, 0.0)] if most > 1 else [first]
         except confluent.KafkaException as refusal:
             raise explained(refusal.args[0], "reading", self._where) from refusal
         got = [_received(message) for message in messages if message.error() is None]
         if self._gone:
-            got = [record for record in got if record[:2] not in self._gone]
+            got = without_stale(got, self._gone, self.assigned)
         if self._seeking:
             got = self._reached(got)
         if len(got) < len(messages):
@@ -261,6 +261,28 @@ class Receiver:
                 continue  # librdkafka looks for a coordinator even where no group is joined
             elif error is not None and not error.retriable() and error.code() not in _PASSING:
                 raise explained(error, "reading", self._where)
+
+
+def without_stale(
+    got: Sequence[Received], gone: Collection[TopicPartition], assigned: Collection[TopicPartition]
+) -> list[Received]:
+    """Without records of partitions that were lost in the middle of a batch.
+
+    One that is assigned again begins where the group had committed, so what was collected before ends
+    where its offsets go back. In doubt a record is kept: to see it twice is less than never to see it.
+    """
+    begins: dict[TopicPartition, int] = {}
+    last: dict[TopicPartition, int] = {}
+    for index, record in enumerate(got):
+        place = record[:2]
+        if record.offset <= last.get(place, -1):
+            begins[place] = index
+        last[place] = record.offset
+    return [
+        record
+        for index, record in enumerate(got)
+        if record[:2] not in gone or (record[:2] in assigned and index >= begins.get(record[:2], 0))
+    ]
 
 
 def _is_incremental(settings: Mapping[str, Any]) -> bool:

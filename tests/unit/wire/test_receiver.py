@@ -10,7 +10,7 @@ import pytest
 
 from twinlog.wire.access import Access, Protocol
 from twinlog.wire.clientfiles.tuning import Tuning
-from twinlog.wire.receiver import Receiver
+from twinlog.wire.receiver import Received, Receiver, without_stale
 
 
 class Message:
@@ -52,6 +52,9 @@ class Driver:
         assert on_revoke is on_lost
         self._gone = on_revoke
 
+    def assignment(self) -> list[Any]:
+        return [SimpleNamespace(topic="orders", partition=1)]
+
     def poll(self, _: float) -> Message:
         return Message(0, 10)
 
@@ -72,3 +75,44 @@ def test_records_of_a_partition_that_is_lost_during_a_batch_are_not_handed_out(
     made.subscribe(["orders"], lost.extend)
     assert [(record.partition, record.offset) for record in made.take(500, 1.0)] == [(1, 7), (1, 8)]
     assert lost == [("orders", 0)]
+
+
+class Returning(Driver):
+    """The same, which is given partition 0 again before its first record comes."""
+
+    def assignment(self) -> list[Any]:
+        return [SimpleNamespace(topic="orders", partition=number) for number in (0, 1)]
+
+    def poll(self, _: float) -> Message:
+        self._gone(self, [SimpleNamespace(topic="orders", partition=0)])
+        return Message(0, 10)
+
+    def consume(self, _: int, __: float) -> list[Message]:
+        return [Message(0, 11)]
+
+
+def test_partition_that_came_back_before_its_first_record_nothing_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("confluent_kafka.Consumer", Returning)
+    made = Receiver(
+        Access(("localhost:1",), Protocol.PLAINTEXT), group="g", start="earliest", tuning=Tuning()
+    )
+    made.subscribe(["orders"], lambda _: None)
+    assert [record.offset for record in made.take(500, 1.0)] == [10, 11]
+
+
+def record(offset: int, partition: int = 0) -> Received:
+    return Received("orders", partition, offset, None, b"v", (), 5)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "kept"),
+    [([10, 11, 8, 9], [8, 9]), ([10, 11], [10, 11]), ([8, 9, 10], [8, 9, 10]), ([10, 10], [10])],
+)
+def test_partition_that_is_back_goes_on_where_its_offsets_went_back(
+    offsets: list[int], kept: list[int]
+) -> None:
+    place = ("orders", 0)
+    found = without_stale([record(one) for one in offsets], {place}, [place])
+    assert [one.offset for one in found] == kept
