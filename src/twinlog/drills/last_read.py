@@ -72,12 +72,16 @@ def finals(home: Home, site: str, names: Names) -> Iterator[Final]:
 
 
 def salvaged(home: Home, lost: Mapping[int, str], names: Names) -> Iterator[Salvaged]:
-    """Every record in salvage at the active; `lost` says which site each term left behind."""
+    """Every record in salvage, at whichever site; `lost` says which one each term left behind.
+
+    Salvage stays at the site that was active when the lost one returned, also when roles have moved since.
+    """
     declared = [name for name, topic in home.bus.topics.items() if topic.mirror]
-    with Cluster(home.admin_access(home.state().active)) as cluster:
-        for name in declared:
-            if not topics.describe(cluster, [salvage_topic(name)]):
-                continue
-            for one, _ in stock.show(cluster, name):
-                place = (one.topic, one.partition, one.offset)
-                yield Salvaged(lost.get(one.term, ""), *place, names.value(one.value), time.time())
+    for site in home.bus.sites:
+        with Cluster(home.admin_access(site)) as cluster:
+            for name in declared:
+                if not topics.describe(cluster, [salvage_topic(name)]):
+                    continue
+                for one, _ in stock.show(cluster, name):
+                    place = (one.topic, one.partition, one.offset)
+                    yield Salvaged(lost.get(one.term, ""), *place, names.value(one.value), time.time())
