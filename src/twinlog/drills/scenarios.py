@@ -97,8 +97,23 @@ SCENARIOS: Mapping[str, Scenario] = {
         ),
         Scenario(
             "site-dies",
-            "the active site is killed, the standby takes over, the lost site returns and is active again",
+            "the whole active site is killed, the standby takes over, the lost site returns",
             stories.site_dies,
+            (
+                *ALWAYS,
+                *WITH_FAILOVER,
+                Within(
+                    f"writers are back {FAILOVER_AFTER_S + 3:g} s after the site died",
+                    FAILOVER_AFTER_S + 3.0,
+                    acks=ALL | ONE,
+                ),
+            ),
+            rests=3,
+        ),
+        Scenario(
+            "site-comes-home",
+            "the active site is killed, the standby takes over, the lost site returns and is active again",
+            stories.site_comes_home,
             (
                 *ALWAYS,
                 *WITH_FAILOVER,

@@ -32,14 +32,14 @@ def switchover_and_back(stage: Stage) -> None:
         stage.rest()
 
 
-def site_dies(stage: Stage) -> None:
+def site_comes_home(stage: Stage) -> None:
     """The active is killed whole, the standby is promoted, the lost site returns and is active again."""
-    lose_site(stage)
+    site_dies(stage)
     stage.switchover()
     stage.rest()
 
 
-def lose_site(stage: Stage) -> None:
+def site_dies(stage: Stage) -> None:
     """The active is killed whole, the standby is promoted, the lost site returns as the standby."""
     fault = stage.faults.site(How.KILL, stage.active, with_agent=True)
     stage.promote()
@@ -133,7 +133,7 @@ def random_faults(stage: Stage) -> None:
     """Whatever the seed says, until the time is over."""
     turns: tuple[Callable[[Stage], None], ...] = (
         _switch,
-        lose_site,
+        site_dies,
         site_hangs,
         _any_broker,
         _any_mirror,
