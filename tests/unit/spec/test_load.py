@@ -184,7 +184,6 @@ KEYS = st.sampled_from([*PARTS, *FIELDS, "retention", "quota"])
 TREES = st.recursive(
     SCALARS,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=5)),
-    max_leaves=20,  # of each tree; there are up to six of them
 )
 
 
