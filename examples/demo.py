@@ -141,9 +141,17 @@ def main(report: Path) -> None:
         demo.twinlog("down")
         demo.say("now the loss of a site: clients write and read, and the active one is killed under them")
         demo.twinlog("drill", "run", DRILL, "--directory", str(directory), "--report", str(report))
-    finally:
+    except SystemExit:
+        # What a broken promise left behind is what it is understood by.
+        demo.twinlog("destroy", "--yes", "--quiet")
+        demo.say(f"nothing is left running; what is known of the failure: {directory}")
+        raise
+    except BaseException:
         demo.twinlog("destroy", "--yes", "--quiet")
         shutil.rmtree(directory)
+        raise
+    demo.twinlog("destroy", "--yes", "--quiet")
+    shutil.rmtree(directory)
     demo.say(f"nothing is left running; the report: {report}")
 
 

@@ -28,7 +28,7 @@ from twinlog.spec.model import Role
 from twinlog.traffic import agent, beginning
 from twinlog.traffic.crossing import carry_out
 from twinlog.traffic.ground import Ground
-from twinlog.traffic.journal import Overtaken
+from twinlog.traffic.journal import DIRECTORY, Overtaken
 from twinlog.traffic.moves import Move
 from twinlog.wire import offsets, roles
 from twinlog.wire.cluster import Cluster
@@ -39,6 +39,7 @@ LOG = logging.getLogger("tests.clients")
 LOG.setLevel(logging.CRITICAL)  # librdkafka tells of every connection that is closed
 
 WAIT_S = 120.0
+LOG_LINES = 60
 PLACES = [("orders", 0)]
 FILE = """\
 bus: voting
@@ -72,6 +73,14 @@ def voting(make_bus: MakeBus, tmp_path_factory: pytest.TempPathFactory) -> Itera
     yield bus
     bus.done("traffic", "down")
     bus.done("link", "down")
+
+
+@pytest.fixture(autouse=True)
+def told_afterwards(voting: Bus) -> Iterator[None]:
+    """What those who look after traffic said; pytest shows it beside a failure."""
+    yield
+    for log in sorted((voting.home().directory / DIRECTORY).glob("*.log")):
+        print(f"--- {log.name}", *log.read_text().splitlines()[-LOG_LINES:], sep="\n")
 
 
 @dataclass

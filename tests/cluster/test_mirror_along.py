@@ -36,7 +36,7 @@ from twinlog.spec.roles import AT_STANDBY
 from twinlog.wire import acls, configs, deletion, groups, offsets, quotas, share_offsets, topics
 from twinlog.wire.acls import Acl, Operation, Resource
 from twinlog.wire.cluster import Cluster
-from twinlog.wire.configs import Kind
+from twinlog.wire.configs import Entry, Kind
 from twinlog.wire.deadlines import Deadline
 from twinlog.wire.groups import Committed
 from twinlog.wire.quotas import Limit, Owner
@@ -375,39 +375,46 @@ def test_topic_is_made_widened_and_set_as_at_the_active(along: Along, tmp_path: 
         memory.learn(found.twins)
         return found
 
+    # A broker tells of a change when it has heard of it from its controller, a moment after it was taken.
+    def seen(case: Case) -> None:
+        until(lambda: look().names(case) == ("found-one",), f"it was never found {case}")
+
+    def at_standby() -> Mapping[str, Entry]:
+        return configs.describe(along.standby, Kind.TOPIC, "found-one")
+
     configured = {"segment.bytes": "20000000", "retention.ms": "5000", "min.insync.replicas": "1"}
     topics.create(along.active, NewTopic("found-one", 2, 1, configs=configured))
-    assert look().names(Case.MISSING) == ("found-one",)
+    seen(Case.MISSING)
     create(along.active, along.standby, ["found-one"])
-    assert look().partitions == (("found-one", 0), ("found-one", 1))
-    made = configs.describe(along.standby, Kind.TOPIC, "found-one")
+    until(lambda: look().partitions == (("found-one", 0), ("found-one", 1)), "it was never made")
     wanted_values = {"segment.bytes": "20000000", "min.insync.replicas": "1", **AT_STANDBY}
-    assert {name: made[name].value for name in wanted_values} == wanted_values
+    until(
+        lambda: {name: at_standby()[name].value for name in wanted_values} == wanted_values,
+        "it was made with other settings",
+    )
 
     topics.add_partitions(along.active, "found-one", 3)
-    assert look().names(Case.NARROW) == ("found-one",)
+    seen(Case.NARROW)
     widen(along.active, along.standby, ["found-one"])
-    assert len(look().partitions) == 3
+    until(lambda: len(look().partitions) == 3, "it was never widened")
 
     assert follow_settings(along.active, along.standby, ["found-one"]) == ()
     configs.alter(
         along.active, Kind.TOPIC, "found-one", values={"max.message.bytes": "70000"}, unset=["segment.bytes"]
     )
-    # A broker tells of a change when it has heard of it from its controller, a moment after it was taken.
     until(
         lambda: follow_settings(along.active, along.standby, ["found-one"]) == ("found-one",),
         "the change was never seen",
     )
-    changed = configs.describe(along.standby, Kind.TOPIC, "found-one")
-    assert changed["max.message.bytes"].value == "70000"
-    assert changed["segment.bytes"].source is not configs.Source.TOPIC
+    until(lambda: at_standby()["max.message.bytes"].value == "70000", "the change was never made")
+    assert at_standby()["segment.bytes"].source is not configs.Source.TOPIC
 
     topics.delete(along.active, "found-one")
-    assert look().names(Case.DELETED) == ("found-one",)
+    seen(Case.DELETED)
     topics.create(along.active, NewTopic("found-one", 1, 1))
-    assert look().names(Case.REMADE) == ("found-one",)
+    seen(Case.REMADE)
     topics.delete(along.standby, "found-one")
-    assert look().names(Case.MISSING) == ("found-one",)
+    seen(Case.MISSING)
 
 
 def test_log_starts_follow_the_active(along: Along) -> None:

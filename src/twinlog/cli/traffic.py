@@ -31,7 +31,7 @@ def up(ctx: frame.Context, foreground: bool) -> None:
     It opens the gate, writes a canary at each site every second, and does what `gate:` in the file says
     when the active site is lost: with `promote: ask` it waits for `twinlog promote`.
     """
-    from twinlog.traffic import manager, staff
+    from twinlog.traffic import electorate, manager, staff
     from twinlog.traffic.entrance import addresses
 
     home = home_of(ctx, warn=True)
@@ -43,6 +43,11 @@ def up(ctx: frame.Context, foreground: bool) -> None:
     ctx.progress.begin(name)
     pids = staff.launch(home)
     ctx.progress.end(name)
+    if electorate.is_used(home) and (missing := electorate.forgetful(home)):
+        names = " and ".join(missing)
+        ctx.progress.note(
+            f"nobody is promoted without a person yet: no vote of {names} (twinlog traffic status)"
+        )
     places = [str(place) for place in addresses(home).values()]
     told = {
         "pids": pids,

@@ -56,7 +56,7 @@ class Spread:
         self._logs.mkdir(exist_ok=True)
         for site in self._sites:
             self._told(progress, f"site {site} on its machine", partial(self.run, site, "up", "--site", site))
-        electorate.enrol_sites(self._home)
+        electorate.enrol_first(self._home)
         self._start("witness", WITNESS, "twinlog.traffic.bystander", str(self._home.file))
         self._wait_for(staff.witness(self._home).report)
         for site in self._sites:

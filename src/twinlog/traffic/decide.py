@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from twinlog.spec.model import Promote as Mode
 from twinlog.spec.model import Role
-from twinlog.traffic.votes import MAJORITY, VOTERS, Answer
+from twinlog.traffic.votes import MAJORITY, VOTERS, WITNESS, Answer, voter_of
 from twinlog.traffic.watching import Health, Seen
 
 FAR_BEHIND_S = 5.0
@@ -198,7 +198,22 @@ def _while_active_is_healthy(seen: Observation) -> Step:
     unfit = _unfit(standby, other, seen.bus)
     if unfit:
         return Nothing(f"{good}; no failover is possible: {unfit}")
+    missing = _votes_missing(seen)
+    if missing:
+        return Nothing(f"{good}; site {standby} is ready, but needs a person to be promoted: {missing}")
     return Nothing(f"{good}; site {standby} is ready; {seen.link.loss()}")
+
+
+def _votes_missing(seen: Observation) -> str:
+    """Why there would be no majority if the active site and its voter were lost; empty if there would be."""
+    if seen.bus.promote is not Mode.AUTOMATIC:
+        return ""
+    others = (voter_of(seen.standby), WITNESS)
+    silent = [voter for voter in others if voter not in seen.votes]
+    blank = [voter for voter in others if voter in seen.votes and seen.votes[voter].blank]
+    said = [f"{' and '.join(silent)} told nothing"] if silent else []
+    said += [f"{' and '.join(blank)} without memory"] if blank else []
+    return "; ".join(said)
 
 
 def _while_active_is_dead(seen: Observation, now_s: float) -> Step:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 
 from twinlog.errors import UsageError
 from twinlog.sites.home import Home
+from twinlog.spec.address import is_loopback
 from twinlog.spec.model import Promote
 from twinlog.traffic.journal import DIRECTORY
 from twinlog.traffic.poll import Papers, collect
 from twinlog.traffic.timing import Timing
-from twinlog.traffic.votes import MAJORITY, WITNESS, Answer, Memory, Request, Wish, voter_of
-from twinlog.traffic.witness import Seat, enrol
+from twinlog.traffic.votes import MAJORITY, VOTERS, WITNESS, Answer, Memory, Request, Wish, voter_of
+from twinlog.traffic.witness import Seat, enrol, read_memory
 from twinlog.wire.addresses import HostPort
 
 MANAGER = "manager"  # who may ask what voters know, and nothing else
@@ -59,12 +60,28 @@ def seat(home: Home, name: str) -> Seat:
     )
 
 
-def enrol_sites(home: Home) -> None:
-    """Give the voters beside the sites their first memory: what the bus's own state says."""
-    state, lease_s = home.state(), timing(home).lease_s
-    for site in home.local_sites:
-        path = seat(home, voter_of(site)).path
-        enrol(path, Memory(state.term, state.active, lease_s))
+def enrol_first(home: Home) -> None:
+    """Give new voters of this machine their first memory: what the bus's own state says.
+
+    The witness gets one only together with all others, before anybody was granted anything: a witness that
+    lost its memory has to ask (`votes`), and one that is far away asks too.
+    """
+    state = home.state()
+    memory = Memory(state.term, state.active, timing(home).lease_s)
+    everybody = addresses(home)
+    sites = {voter_of(site) for site in home.local_sites}
+    new = {name for name in sites if read_memory(seat(home, name).path) is None}
+    near = is_loopback(everybody[WITNESS].host)
+    if near and new == everybody.keys() - {WITNESS}:
+        new.add(WITNESS)
+    for name in sorted(new):
+        enrol(seat(home, name).path, memory)
+
+
+def forgetful(home: Home) -> list[str]:
+    """The voters that have no memory yet or do not answer."""
+    told = ask(home, lambda told: len(told) == VOTERS)
+    return [name for name in addresses(home) if name not in told or told[name].blank]
 
 
 def ask(home: Home, enough: Callable[[Mapping[str, Answer]], bool] = lambda told: False) -> dict[str, Answer]:

@@ -13,18 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from twinlog.errors import TwinlogError
+from twinlog.errors import KafkaError, TwinlogError
 from twinlog.repeating import Repeating
 from twinlog.sites.readiness import CANARY_TOPIC
 from twinlog.sites.rolling import MINIMUM
 from twinlog.traffic.watching import Outcome, Rules, Seen, Watch
-from twinlog.wire import canary, configs, quorum, topics
+from twinlog.wire import canary, configs, groups, quorum, topics, transactions
 from twinlog.wire.access import Access
 from twinlog.wire.cluster import Cluster, Patience
 
 EVERY_S = 1.0
 FITNESS_EVERY = 3  # canaries
 ROUND_S = 0.3  # no try begins later in a round
+NOBODY = "twinlog-canary"  # has no members and no transactions
 SHORTEST_TRY_S, LONGEST_TRY_S = 1.0, 3.0
 
 
@@ -67,11 +68,13 @@ class Canaries(Repeating):
 
     def _look_after(self, site: str, access: Access) -> None:
         first = count = 0
+        is_warm = False
         with Cluster(access, patience=self._patience) as cluster:
             for _ in self.turns(EVERY_S):
                 count = count or _partitions(cluster)
                 outcome, why = write_one(cluster, first, count)
                 self._watches[site] = self._watches[site].after(outcome, time.monotonic(), why)
+                is_warm = is_warm or (outcome is Outcome.OK and warm(cluster))
                 if first % FITNESS_EVERY == 0:
                     self._fitness[site] = fitness_of(cluster) if outcome is Outcome.OK else Fitness()
                 first += 1
@@ -93,6 +96,21 @@ def write_one(cluster: Cluster, first: int, count: int) -> tuple[Outcome, str]:
         if time.monotonic() > end:
             break
     return worst, why or "there is no canary topic"
+
+
+def warm(cluster: Cluster) -> bool:
+    """Have Kafka make its own topics: at a promoted site the first clients would have to wait for them.
+
+    True when they are there, or when this user may not ask; one attempt, since canaries wait for it.
+    """
+    try:
+        transactions.coordinator(cluster, NOBODY)
+        groups.by_coordinator(cluster, [NOBODY])
+    except KafkaError as error:
+        return not error.retriable
+    except TwinlogError:
+        return False
+    return True
 
 
 def _partitions(cluster: Cluster) -> int:

@@ -38,7 +38,7 @@ def everybody(home: Home) -> Iterator[Background]:
 def launch(home: Home) -> dict[str, int]:
     """Have all of them running; their pids by name."""
     if electorate.is_used(home):
-        electorate.enrol_sites(home)
+        electorate.enrol_first(home)
     # Together: an agent that waits for the other's vote must not keep it from being started.
     begun = [(one, one.spawn()) for one in everybody(home)]
     return {one.name: one.wait(process) for one, process in begun}

@@ -76,6 +76,11 @@ def abort(cluster: Cluster, transaction: Transaction) -> None:
     cluster.retry(lambda: _take_id(cluster, transaction.id), repeatable=True)
 
 
+def coordinator(cluster: Cluster, name: str) -> int:
+    """The broker that coordinates a transactional id; one attempt, on which Kafka makes its own topic."""
+    return _coordinator(cluster, name, f"finding the coordinator of '{name}'")
+
+
 def _list(cluster: Cluster, states: Sequence[str]) -> tuple[Transaction, ...]:
     found = set()
     for broker in cluster.brokers():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psutil
 import pytest
 
 from twinlog.sites import processes
@@ -37,7 +36,7 @@ def test_passwords_and_our_own_variables_do_not_reach_a_node(
         withheld=("SHOP_PASSWORD",),
     )
     process, _ = processes.start(node, Java(binary, 17, "17"))
-    assert processes.wait([psutil.Process(process.pid)], END_TIMEOUT_S) == []
+    assert processes.wait([process], END_TIMEOUT_S) == []
     seen = (node.directory / "log" / processes.CONSOLE_LOG).read_text()
     assert "OTHER=value-of-OTHER" in seen
     assert "LC_ALL=C.UTF-8" in seen  # else Java opens no file whose name is not ASCII

@@ -60,6 +60,22 @@ def test_all_is_well_nothing_and_how_far_the_standby_is() -> None:
     assert decide(WELL, NOW_S) == Nothing(why)
 
 
+@pytest.mark.parametrize(
+    ("votes", "says"),
+    [
+        ({}, "site-b and witness told nothing"),
+        ({"site-b": HELD["site-b"]}, "witness told nothing"),
+        ({**HELD, "witness": replace(HELD["witness"], blank=True)}, "witness without memory"),
+        ({"witness": replace(HELD["witness"], blank=True)}, "site-b told nothing; witness without memory"),
+    ],
+)
+def test_all_is_well_but_a_vote_says_that_a_person_is_needed(votes: dict[str, Answer], says: str) -> None:
+    well = "site a is active and healthy; site b is ready, but needs a person to be promoted: "
+    assert decide(replace(WELL, votes=votes), NOW_S) == Nothing(well + says)
+    asked = decide(with_bus(replace(WELL, votes=votes), promote=Mode.ASK), NOW_S)
+    assert asked == Nothing("site a is active and healthy; site b is ready; " + LACKED)
+
+
 def test_active_failing_waits_until_it_would_be_dead() -> None:
     seen = replace(WELL, sites={"a": replace(ACTIVE, canary=FAILING), "b": STANDBY})
     step = decide(seen, NOW_S)
