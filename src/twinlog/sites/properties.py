@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass
 
 from twinlog.sites.layout import LISTENERS, Kind, Listener, Node, SiteLayout
+from twinlog.spec.effective import SESSION, SESSION_MS
 
 MAXIMUM = 2147483647
 NODE_PRINCIPAL = "User:twinlog:node"
@@ -150,8 +151,7 @@ def _defaults(node: Node, brokers: int) -> dict[str, str]:
         "offsets.retention.minutes": str(MAXIMUM),
         # A broker is let in by an answer to a heartbeat: with Kafka's 2 s, a start waits for it.
         "broker.heartbeat.interval.ms": "500",
-        # A killed broker holds up writes, and one that ended in order is kept out, until its session is over.
-        "broker.session.timeout.ms": "4000",
+        SESSION: str(SESSION_MS),
         # A promoted site forgets the lost site's producers within this time; clients wait for it.
         "producer.id.expiration.check.interval.ms": "500",
         # Kafka takes 128 MB for it at the start, however small the heap.

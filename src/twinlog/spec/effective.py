@@ -16,6 +16,8 @@ from twinlog.spec.model import Broker, Bus, Cleanup, Settings, Site, Topic
 MESSAGE_BYTES = "message.max.bytes"
 REPLICA_FETCH_BYTES = "replica.fetch.max.bytes"
 REQUEST_BYTES = "socket.request.max.bytes"
+SESSION = "broker.session.timeout.ms"
+SESSION_MS = 4000  # a killed broker holds up writes, and one that ended in order is kept out, for so long
 
 # With `port:` a broker takes three ports from there on and a site's next broker starts four later;
 # controllers listen a thousand above the site's port.
@@ -43,6 +45,12 @@ def setting_bytes(bus: Bus, site_name: str, setting: str) -> int:
         return int(canonical(setting, declared[setting]))
     except SettingError:
         return default  # reported where it stands
+
+
+def broker_session_s(bus: Bus, site_name: str) -> float:
+    """How long a site's broker that died holds up writes which its copies take part in."""
+    declared = {**bus.kafka, **bus.sites[site_name].kafka}
+    return (setting_bytes(bus, site_name, SESSION) if SESSION in declared else SESSION_MS) / 1000
 
 
 def max_message_bytes(bus: Bus, site: str) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from twinlog.spec.address import address_problem, host_problem
-from twinlog.spec.finding import Finding, Findings
+from twinlog.spec.effective import SESSION, broker_session_s
+from twinlog.spec.finding import Finding, Findings, warning
 from twinlog.spec.model import Bus, Promote
 from twinlog.spec.units import format_duration
 
@@ -26,9 +27,20 @@ def of_gate(bus: Bus) -> Findings:
     if gate.promote is Promote.AUTOMATIC and gate.witness is None:
         what = "automatic promotion needs a third vote, or a cut between the sites would make two active"
         yield Finding(("gate", "promote"), what, "witness: host:port, where `twinlog witness` runs")
-
     if gate.promote is Promote.AUTOMATIC:
         yield from _of_agents(bus)
+        yield from _of_patience(bus)
+
+
+def _of_patience(bus: Bus) -> Findings:
+    """A site is given up only after it had the time to do without one of its brokers."""
+    for name, site in bus.sites.items():
+        session_s = broker_session_s(bus, name)
+        if site.exists_already or len(site.broker_specs) == 1 or bus.gate.failover_after > session_s:
+            continue
+        what = f"one broker of site {name} that dies holds up writes for {format_duration(session_s)}"
+        hint = f"a longer failover_after, or a shorter {SESSION}"
+        yield warning(("gate", "failover_after"), f"{what}, and would look like the loss of the site", hint)
 
 
 def _of_agents(bus: Bus) -> Findings:

@@ -80,6 +80,17 @@ def test_automatic_promotion_needs_a_witness() -> None:
     assert found(gate={"promote": "automatic", "witness": "127.0.0.1:9099"}) == []
 
 
+def test_automatic_promotion_that_a_lost_broker_would_cause_is_warned_about() -> None:
+    gate = {"promote": "automatic", "witness": "127.0.0.1:9099", "failover_after": "4s"}
+    assert found(gate=gate) == [("warning", "gate.failover_after")] * 2
+    assert ("warning", "gate.failover_after") not in found({"brokers": 1}, {"brokers": 1}, gate=gate)
+    assert found(gate={**gate, "failover_after": "5s"}) == []
+    assert found(gate={**gate, "failover_after": "5s"}, b={"kafka": {"broker.session.timeout.ms": 6000}}) == [
+        ("warning", "gate.failover_after")
+    ]
+    assert found(gate={**gate, "promote": "ask"}) == []
+
+
 def test_one_site_is_warned_about() -> None:
     single = Bus.model_validate({"bus": "orders", "sites": {"a": GOOD}})
     assert [(item.severity, item.path) for item in findings(single)] == [("warning", ("sites",))]
