@@ -37,6 +37,8 @@ ON_THE_SHARED_BUS = (
     "test_cmd_groups.py",
     "test_cmd_records.py",
     "test_cmd_topics.py",
+    "test_cmd_unhappy.py",
+    "test_forgetting.py",
     "test_perf.py",
     "test_sizes.py",
     "test_wire_admin.py",

@@ -23,10 +23,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.errors import KafkaError, UsageError
+from twinlog.mirror.steps import FIRST_LINK_ID
 from twinlog.traffic import reapply, stock
 from twinlog.traffic.fates import Fate
 from twinlog.traffic.salvage import Collected, collect
-from twinlog.traffic.shelf import APPLY_ID, append, batches
+from twinlog.traffic.salvaged import Note, Word
+from twinlog.traffic.shelf import Item, Shelf, append, batches, make_batch
 from twinlog.wire import offsets, topics
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.recode import entries
@@ -68,7 +70,7 @@ with Cluster(home.admin_access("a")) as lost, Cluster(home.admin_access("b")) as
     if what == "collect":
         collect(lost, active, {(topic, int(number)): point for number, point in points.items()}, 7)
     else:
-        reapply.apply(active, topic)
+        reapply.apply(("b", active), active, topic)
 """
 
 
@@ -135,6 +137,11 @@ def own(producer: int, sequence: int, values: Sequence[str]) -> bytes:
         for number, value in enumerate(values)
     ]
     return encode_batch(records, producer_id=producer, producer_epoch=3, first_sequence=sequence)
+
+
+def apply(sites: Sites, topic: str, chosen: reapply.Choice = reapply.is_committed) -> list[reapply.Applied]:
+    """Write again what the active keeps."""
+    return reapply.apply(("b", sites.active), sites.active, topic, chosen)
 
 
 def wait_for(what: str, condition: Callable[[], bool]) -> None:
@@ -232,11 +239,11 @@ def salvaged(sites: Sites, topic: str, count: int) -> Collected:
 def test_salvaged_records_are_applied_once_to_the_partition_they_came_from(sites: Sites) -> None:
     topic = "applied"
     salvaged(sites, topic, 5)
-    chosen = reapply.apply(sites.active, topic, lambda one: one.offset < 3)
+    chosen = apply(sites, topic, lambda one: one.offset < 3)
     assert [(one.applied, one.new, one.left) for one in chosen] == [(2, 2, 3)]
-    rest = reapply.apply(sites.active, topic)
+    rest = apply(sites, topic)
     assert [(one.applied, one.new, one.left) for one in rest] == [(5, 3, 0)]
-    assert [(one.applied, one.new, one.left) for one in reapply.apply(sites.active, topic)] == [(5, 0, 0)]
+    assert [(one.applied, one.new, one.left) for one in apply(sites, topic)] == [(5, 0, 0)]
     messages = sites.read(topic, 0)
     assert [message.value().decode() for message in messages] == [
         "mirrored",
@@ -257,8 +264,8 @@ def test_records_of_open_transactions_are_left_unless_they_are_chosen(sites: Sit
     assert named.flush(WAIT_S) == 0
     found = collect(sites.lost, sites.active, {(topic, 0): 0}, TERM)
     assert [one.fate for one in found.first] == [Fate.OPEN]
-    assert [(one.new, one.left) for one in reapply.apply(sites.active, topic)] == [(0, 1)]
-    assert [(one.new, one.left) for one in reapply.apply(sites.active, topic, lambda _: True)] == [(1, 0)]
+    assert [(one.new, one.left) for one in apply(sites, topic)] == [(0, 1)]
+    assert [(one.new, one.left) for one in apply(sites, topic, lambda _: True)] == [(1, 0)]
     # Once salvaged it stays counted so, whatever its coordinator does meanwhile.
     named.abort_transaction(WAIT_S)
     wait_for("the marker is written", lambda: end_of(sites.lost, topic) == 2)
@@ -284,7 +291,7 @@ def test_a_later_term_is_salvaged_beside_an_earlier_one_and_both_are_listed(site
     topic = "listed"
     salvaged(sites, topic, 4)
     collect(sites.lost, sites.active, {(topic, 0): 3}, TERM + 1)
-    reapply.apply(sites.active, topic, lambda one: one.term == TERM and one.offset == 2)
+    apply(sites, topic, lambda one: one.term == TERM and one.offset == 2)
     listed = [one for one in stock.list_salvage(sites.active) if one.topic == topic]
     assert [(one.term, one.records, one.applied) for one in listed] == [(TERM, 4, 1), (TERM + 1, 2, 0)]
     assert (listed[0].oldest_ms, listed[0].newest_ms) == (FIRST_MS, FIRST_MS)
@@ -292,7 +299,7 @@ def test_a_later_term_is_salvaged_beside_an_earlier_one_and_both_are_listed(site
 
 def test_a_topic_of_which_nothing_was_salvaged_has_nothing_to_apply(sites: Sites) -> None:
     with pytest.raises(UsageError, match="nothing of topic 'nothing' was salvaged"):
-        reapply.apply(sites.active, "nothing")
+        apply(sites, "nothing")
 
 
 def test_the_commands_list_show_and_apply_what_was_salvaged(sites: Sites) -> None:
@@ -327,6 +334,54 @@ def test_the_commands_list_show_and_apply_what_was_salvaged(sites: Sites) -> Non
     assert counts == [[(0, 4, 4)], [(0, 0, 4)]]
     assert all(row["applied"] for row in bus.json("salvage", "show", topic))
     assert "twinlog salvage list" in bus.run("salvage", "show", "unheard-of").stderr
+
+
+def test_salvage_that_the_standby_keeps_is_found_and_applied_to_the_active(sites: Sites) -> None:
+    """As after a move home: b was active when a returned, then roles changed. Here they are the other way."""
+    topic, bus = "moved", sites.bus
+    sites.make(topic, 1)
+    sites.both(topic, 0, own(51, 0, ["mirrored"]))
+    append(sites.active, (topic, 0), bytearray(own(51, 1, ["only b"])))
+    collect(sites.active, sites.lost, {(topic, 0): 1}, TERM)
+    salvaged_at_both = "both"
+    salvaged(sites, salvaged_at_both, 1)
+    append(sites.active, (salvaged_at_both, 0), bytearray(own(52, 0, ["only b"])))
+    collect(sites.active, sites.lost, {(salvaged_at_both, 0): 1}, TERM + 1)
+
+    listed = [row for row in bus.json("salvage", "list") if row["topic"] in (topic, salvaged_at_both)]
+    assert [(row["topic"], row["term"], row["kept_at"]) for row in listed] == [
+        (salvaged_at_both, TERM, "b"),
+        (salvaged_at_both, TERM + 1, "a"),
+        (topic, TERM, "a"),
+    ]
+    shown = bus.json("salvage", "show", salvaged_at_both)
+    assert [(row["kept_at"], row["value"]) for row in shown] == [("a", "only b"), ("b", "both 0")]
+
+    for _ in range(2):
+        rows = bus.json("salvage", "apply", topic, "--yes")
+        assert [(row["kept_at"], row["applied"]) for row in rows] == [("a", 1)]
+        rows = bus.json("salvage", "apply", salvaged_at_both, "--yes")
+        assert [(row["kept_at"], row["applied"]) for row in rows] == [("a", 1), ("b", 1)]
+    assert [message.value() for message in sites.read(topic, 0)] == [b"mirrored", b"only b", b"only b"]
+    both = [message.value() for message in sites.read(salvaged_at_both, 0)]
+    assert both == [b"mirrored", b"only b", b"only b", b"both 0"]
+    assert end_of(sites.lost, topic) == 1  # at the standby nothing is written but notes
+    assert all(row["applied"] for row in bus.json("salvage", "show", salvaged_at_both))
+
+
+def test_records_that_a_mirror_copied_under_its_own_name_are_not_written_again(sites: Sites) -> None:
+    """A run was killed before it noted what it had written, and roles have changed since."""
+    topic = "renamed"
+    salvaged(sites, topic, 2)
+    found = [one for one, _ in stock.show(sites.active, topic)]
+    end = end_of(sites.active, topic)
+    note = Note(Word.APPLYING, tuple(one.place for one in found), end, 0)
+    Shelf(sites.active, (f"{topic}.salvage", 0)).append([note.encoded()])
+    items = [Item(one.timestamp_ms, one.again()) for one in found]
+    append(sites.active, (topic, 0), make_batch(items, FIRST_LINK_ID, 0))
+    (done,) = apply(sites, topic)
+    assert (done.applied, done.left) == (2, 0)
+    assert end_of(sites.active, topic) == end + 2
 
 
 def killed_when(sites: Sites, what: str, topic: str, moment: Callable[[], bool]) -> bool:
@@ -369,7 +424,7 @@ def test_salvage_and_its_application_killed_again_and_again_bring_each_record_on
     kills += sum(
         killed_when(sites, "apply", topic, partial(reaches, sites.active, topic, end)) for end in ends
     )
-    (done,) = reapply.apply(sites.active, topic)
+    (done,) = apply(sites, topic)
     assert kills == 6
     assert (done.applied, done.left) == (MANY, 0)
     values = [message.value().decode() for message in sites.read(topic, 0)]
@@ -379,4 +434,4 @@ def test_salvage_and_its_application_killed_again_and_again_bring_each_record_on
         batch.header.producer_id
         for batch in batches(sites.active, (topic, 0), 1, end_of(sites.active, topic))
     ]
-    assert set(own_batches) == {APPLY_ID}
+    assert set(own_batches) == {reapply.apply_id("b")}

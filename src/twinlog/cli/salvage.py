@@ -1,11 +1,13 @@
-"""`twinlog salvage`: what only a lost site had, looked at, and written to its topics again."""
+"""`twinlog salvage`: what only a lost site had, looked at, and written to its topics again.
+
+It lies at the site that was active when the lost one returned; all three commands ask every site for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,27 +15,34 @@ import click
 from twinlog.cli import frame
 from twinlog.cli.buses import home_of
 from twinlog.cli.output import Column, Table
+from twinlog.errors import Findings, UsageError
 
 if TYPE_CHECKING:
     from twinlog.sites.home import Home
+    from twinlog.traffic.keepers import Keepers
     from twinlog.traffic.salvaged import Salvaged
     from twinlog.wire.cluster import Cluster
 
 command = frame.group("salvage", "Look at what only a lost site had, and write it again.")
 LONGEST_CELL = 60
+KEPT_AT = Column("kept_at", "kept at")
 
 
 @frame.command(parent=command, name="list", example="twinlog salvage list")
 def list_(ctx: frame.Context) -> None:
     """List what was salvaged, by topic and by the term in which its site was lost."""
-    from twinlog.traffic import stock
+    from twinlog.traffic import keepers, stock
 
-    home = home_of(ctx)
-    with _active(home) as cluster:
-        rows = stock.list_salvage(cluster)
+    with keepers.opened(home_of(ctx)) as found:
+        rows = [
+            {"kept_at": site, **asdict(one)}
+            for site, cluster in found.clusters.items()
+            for one in stock.list_salvage(cluster)
+        ]
     columns = [
         Column("topic"),
         Column("term", right=True),
+        KEPT_AT,
         Column("records", right=True),
         Column("applied", right=True),
         Column("open", "never committed", right=True),
@@ -41,7 +50,9 @@ def list_(ctx: frame.Context) -> None:
         Column("oldest_ms", "oldest", show=_time),
         Column("newest_ms", "newest", show=_time),
     ]
-    ctx.emit(Table(columns, rows, empty="nothing was salvaged"))
+    rows.sort(key=lambda row: (row["topic"], row["term"], row["kept_at"]))
+    ctx.emit(Table(columns, rows, empty=_none(found)))
+    _name_silent(found)
 
 
 @frame.command(
@@ -60,15 +71,19 @@ def show(ctx: frame.Context, topic: str, partition: int | None, limit: int) -> N
 
     Keys and values are shown as text if they are UTF-8, else as hexadecimal digits.
     """
-    from twinlog.traffic import stock
+    from twinlog.traffic import keepers, stock
 
     home = home_of(ctx)
-    with _active(home) as cluster:
-        found = stock.show(cluster, topic, partition) if _has_any(home, cluster, topic) else iter(())
-        rows = [_row(one, is_applied) for one, is_applied in islice(found, limit)]
-        if next(found, None) is not None:
+    with keepers.opened(home) as found:
+        shown = chain.from_iterable(
+            (_row(site, one, is_applied) for one, is_applied in stock.show(cluster, topic, partition))
+            for site, cluster in _kept(home, found, topic).items()
+        )
+        rows = list(islice(shown, limit))
+        if next(shown, None) is not None:
             ctx.progress.note(f"there are more than {limit}: --limit shows them")
     columns = [
+        KEPT_AT,
         Column("partition", right=True),
         Column("offset", right=True),
         Column("timestamp_ms", "time", show=_time),
@@ -77,7 +92,8 @@ def show(ctx: frame.Context, topic: str, partition: int | None, limit: int) -> N
         Column("applied"),
         Column("open", "never committed"),
     ]
-    ctx.emit(Table(columns, rows, empty=_none_of(topic)))
+    ctx.emit(Table(columns, rows, empty=_none(found, topic)))
+    _name_silent(found)
 
 
 @frame.command(parent=command, name="apply", confirms=True, example="twinlog salvage apply orders --yes")
@@ -90,55 +106,60 @@ def apply(ctx: frame.Context, topic: str, with_open: bool) -> None:
     says where they had been. They come after all that was written since: whether that is right is for
     those to say who know the topic. A run that was killed goes on when it is called again.
     """
-    from twinlog.traffic import reapply
+    from twinlog.traffic import keepers, reapply
 
     home = home_of(ctx)
-    with _active(home) as cluster:
-        is_there = _has_any(home, cluster, topic)
-        if is_there:
+    with keepers.opened(home) as found:
+        active = found.at(home.state().active)
+        kept = _kept(home, found, topic)
+        if kept:
             what = f"the salvaged records of topic {topic} are written to its end"
             ctx.need_yes(what, where=str(home.file))
         chosen = (lambda one: True) if with_open else reapply.is_committed
         with home.state_file.locked("salvage apply"):
-            rows = reapply.apply(cluster, topic, chosen) if is_there else []
+            rows = [
+                {"kept_at": keeper[0], **asdict(one)}
+                for keeper in kept.items()
+                for one in reapply.apply(keeper, active, topic, chosen)
+            ]
     columns = [
         Column("topic"),
+        KEPT_AT,
         Column("partition", right=True),
         Column("new", "written now", right=True),
         Column("applied", "written in all", right=True),
         Column("left", "left out", right=True),
     ]
-    ctx.emit(Table(columns, rows, empty=_none_of(topic)))
+    ctx.emit(Table(columns, rows, empty=_none(found, topic)))
+    _name_silent(found)
 
 
-@contextmanager
-def _active(home: Home) -> Iterator[Cluster]:
-    """The site that salvage is kept at."""
-    from twinlog.wire.cluster import Cluster
-
-    with Cluster(home.admin_access(home.state().active)) as cluster:
-        yield cluster
-
-
-def _has_any(home: Home, cluster: Cluster, topic: str) -> bool:
-    """True if there may be salvage of a topic; one that nobody has heard of is an error."""
-    from twinlog.traffic import stock
-    from twinlog.traffic.salvaged import salvage_topic
-    from twinlog.wire import topics
-
-    if topic in home.bus.topics and not topics.describe(cluster, [salvage_topic(topic)]):
-        return False
-    stock.partitions_of(cluster, topic)
-    return True
+def _kept(home: Home, found: Keepers, topic: str) -> dict[str, Cluster]:
+    """The sites that keep salvage of a topic; a topic that nobody has heard of is an error."""
+    kept = found.of(topic)
+    if not kept and not found.silent and topic not in home.bus.topics:
+        raise UsageError(_none(found, topic), where=str(home.file), hint="twinlog salvage list")
+    return kept
 
 
-def _none_of(topic: str) -> str:
-    return f"nothing of topic '{topic}' was salvaged"
+def _name_silent(found: Keepers) -> None:
+    """End with a finding if a site did not answer."""
+    if found.silent:
+        site, error = next(iter(found.silent.items()))
+        what = f"what site {site} keeps is not known: {error}"
+        raise Findings(what, where=error.where, hint=f"twinlog status --site {site}")
 
 
-def _row(one: Salvaged, is_applied: bool) -> dict[str, Any]:
+def _none(found: Keepers, topic: str = "") -> str:
+    """What is said where there is nothing; of a site that does not answer nobody knows."""
+    what = f"nothing of topic '{topic}' was salvaged" if topic else "nothing was salvaged"
+    return f"{what}, as far as sites answer" if found.silent else what
+
+
+def _row(site: str, one: Salvaged, is_applied: bool) -> dict[str, Any]:
     key, value = text_of(one.key), text_of(one.value)
     return {
+        "kept_at": site,
         "topic": one.topic,
         "partition": one.partition,
         "offset": one.offset,

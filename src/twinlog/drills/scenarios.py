@@ -112,7 +112,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         ),
         Scenario(
             "site-comes-home",
-            "the active site is killed, the standby takes over, the lost site returns and is active again",
+            "the active site is killed while the standby is behind, is replaced, returns, is active again",
             stories.site_comes_home,
             (
                 *ALWAYS,

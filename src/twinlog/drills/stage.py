@@ -25,6 +25,7 @@ from twinlog.drills.promises import Facts, Judged
 from twinlog.drills.recording import Recorder
 from twinlog.drills.spread import Spread
 from twinlog.errors import SiteError, UsageError
+from twinlog.mirror import link
 from twinlog.progress import Progress
 from twinlog.sites.home import Home
 from twinlog.spec.model import Promote
@@ -36,6 +37,7 @@ from twinlog.traffic.moves import Move
 BACK_TIMEOUT_S = 120.0  # for clients to come back; they need seconds, the library a standby
 DETECT_TIMEOUT_S = 60.0
 CLOSE_S, CLOSE_TIMEOUT_S = 2.0, 180.0
+LACKING_S = 1.0  # so far behind, the standby lacks something of every writer
 FIT_TIMEOUT_S = 60.0
 MOVE_TIMEOUT_S = 240.0
 LOOK_AGAIN_S = 0.02
@@ -121,6 +123,17 @@ class Stage:
             self.recorder.event(Happening.NOTE, text)
             self.progress.note(text)
         self.pause.wait(self.seconds / self.rests)
+
+    def fall_behind(self) -> None:
+        """Pause the link until the standby lacks something."""
+        link.pause_flag(self.home).touch()
+        self.wait(
+            lambda: (self.following.lag_s or 0.0) >= LACKING_S, CLOSE_TIMEOUT_S, "the standby falls behind"
+        )
+
+    def catch_up(self) -> None:
+        """Let the link go on."""
+        link.pause_flag(self.home).unlink()
 
     def switchover(self) -> Move:
         """Move the active role, as planned, when the standby is close behind."""

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from twinlog.drills.faults import How
+from twinlog.drills.faults import Fault, How
 from twinlog.drills.stage import Seen, Stage
 from twinlog.errors import SiteError
 from twinlog.sites.layout import Node
@@ -32,16 +32,30 @@ def switchover_and_back(stage: Stage) -> None:
         stage.rest()
 
 
+def site_dies(stage: Stage) -> None:
+    """The active is killed whole, the standby is promoted, the lost site returns as the standby."""
+    _replace(stage, _kill(stage))
+
+
 def site_comes_home(stage: Stage) -> None:
-    """The active is killed whole, the standby is promoted, the lost site returns and is active again."""
-    site_dies(stage)
+    """The active is killed while the standby is behind, is replaced, returns, and is active again.
+
+    What the standby lacked is a hole in the sequences of producers, which they bring along when they go home.
+    """
+    stage.fall_behind()
+    fault = _kill(stage)
+    stage.catch_up()
+    _replace(stage, fault)
     stage.switchover()
     stage.rest()
 
 
-def site_dies(stage: Stage) -> None:
-    """The active is killed whole, the standby is promoted, the lost site returns as the standby."""
-    fault = stage.faults.site(How.KILL, stage.active, with_agent=True)
+def _kill(stage: Stage) -> Fault:
+    return stage.faults.site(How.KILL, stage.active, with_agent=True)
+
+
+def _replace(stage: Stage, fault: Fault) -> None:
+    """Promote the standby, and have the lost site return."""
     stage.promote()
     stage.rest_without_twin()
     stage.bring_back()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from twinlog.errors import SiteError, TwinlogError
-from twinlog.traffic import failover, returning, switchover
+from twinlog.traffic import failover, forgetting, returning, switchover
 from twinlog.traffic.ground import Ground, Hand
 from twinlog.traffic.journal import Journal
 from twinlog.traffic.moves import Kind, Move, Step
@@ -24,6 +24,7 @@ HANDS: Mapping[Kind, Mapping[Step, Hand]] = {
         Step.DRAIN: switchover.drain,
         Step.HOLD: switchover.hold_link,
         Step.OFFSETS: switchover.copy_offsets,
+        Step.PRODUCERS: forgetting.know_alike,
         Step.LEASE: switchover.wait_for_lease,
         Step.OPEN: switchover.change_sites,
         Step.STOP: switchover.stop_brokers,
@@ -48,6 +49,7 @@ HANDS: Mapping[Kind, Mapping[Step, Hand]] = {
         Step.STOP: switchover.stop_brokers,
         Step.CUT: returning.cut_logs,
         Step.START: switchover.start_brokers,
+        Step.FORGET: returning.forget_producers,
         Step.SETTLE: returning.settle,
         Step.LINK: switchover.turn_link,
     },

@@ -13,14 +13,13 @@ from dataclasses import replace
 
 from twinlog.errors import SiteError, TwinlogError
 from twinlog.sites import fencing, holds, local, processes
-from twinlog.traffic.ground import Ground, wait
+from twinlog.traffic import forgetting
+from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Move
-from twinlog.wire import configs, offsets, producers
+from twinlog.wire import offsets
 from twinlog.wire.cluster import Cluster, Patience
 
 BRIEFLY = Patience(connect_s=1.0, request_s=2.0, total_s=2.0)
-EXPIRATION = "producer.id.expiration.ms"
-FORGET_TIMEOUT_S = 30.0
 
 
 def fence(ground: Ground, move: Move) -> Move:
@@ -60,25 +59,5 @@ def note_points(ground: Ground, move: Move) -> Move:
 
 def forget_producers(ground: Ground, move: Move) -> Move:
     """Have the promoted site forget every producer, so that each may go on with any sequence."""
-    cluster = ground.cluster(move.target)
-    partitions = ground.mirrored(cluster)
-    brokers = [str(broker.id) for broker in cluster.brokers()]
-    for broker in brokers:
-        configs.alter(cluster, configs.Kind.BROKER, broker, values={EXPIRATION: "1"})
-    try:
-        wait(
-            lambda: _remembered(cluster, partitions),
-            FORGET_TIMEOUT_S,
-            "forgetting producers",
-            f"twinlog status --site {move.target}",
-        )
-    finally:
-        for broker in brokers:
-            configs.alter(cluster, configs.Kind.BROKER, broker, unset=[EXPIRATION])
+    forgetting.forget_all(ground, move.target)
     return move
-
-
-def _remembered(cluster: Cluster, partitions: list[tuple[str, int]]) -> str:
-    known = producers.describe(cluster, partitions)
-    left = [f"{topic}-{partition}" for (topic, partition), found in known.items() if found]
-    return f"{left[0]} still knows some" if left else ""

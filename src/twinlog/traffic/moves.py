@@ -31,6 +31,7 @@ class Step(StrEnum):
     TRANSACTIONS = "end open transactions"
     DRAIN = "let the standby catch up"
     OFFSETS = "copy the offsets of groups"
+    PRODUCERS = "have both sites know producers alike"
     HOLD = "take the link's right to write"
     POINTS = "note where each partition is taken over"
     FORGET = "forget the lost site's producers"
@@ -56,6 +57,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         Step.DRAIN,
         Step.HOLD,
         Step.OFFSETS,
+        Step.PRODUCERS,
         Step.LEASE,
         Step.OPEN,
         Step.STOP,
@@ -82,6 +84,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         Step.STOP,
         Step.CUT,
         Step.START,
+        Step.FORGET,
         Step.SETTLE,
         Step.LINK,
         Step.DONE,

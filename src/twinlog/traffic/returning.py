@@ -4,7 +4,8 @@ It starts with its client ports closed: its rules still let users write, and its
 that the other site never got. Its open transactions are ended, or their coordinators would write markers
 behind the cut. What only it has is salvaged to the active; then every replica is cut where the other site
 took over, while the brokers are stopped, and the site is linked like any standby. A topic that cannot be
-cut is made anew and copied whole.
+cut is made anew and copied whole. The site forgets producers, as the other one did when it took over:
+their sequences go on there behind a hole, and must be taken here as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 
 from twinlog.errors import KafkaError, SiteError
 from twinlog.sites import cutting, local
-from twinlog.traffic import salvage, switchover
+from twinlog.traffic import forgetting, salvage, switchover
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Move
 from twinlog.wire import topics
@@ -48,6 +49,12 @@ def cut_logs(ground: Ground, move: Move) -> Move:
     state.lost = [site for site in state.lost if site != move.source]
     ground.home.state_file.write(state)
     return replace(move, rebuilt={one.place[0]: one.why_not for one in outcomes if one.why_not})
+
+
+def forget_producers(ground: Ground, move: Move) -> Move:
+    """Have the returned site forget every producer: the other one took batches that follow nothing here."""
+    forgetting.forget_all(ground, move.source)
+    return move
 
 
 def settle(ground: Ground, move: Move) -> Move:

@@ -96,7 +96,7 @@ def collect(
             deny_others=deny_others,
             listed=listed,
         )
-        tally, found = again_until_settled(target, job.run)
+        tally, found = again_until_settled([source, target], job.run)
         tallies.append(tally)
         first += found[: listed - len(first)]
     return Collected(tuple(tallies), tuple(first))

@@ -85,10 +85,14 @@ class Salvaged:
             ],
         )
 
+    @property
+    def was(self) -> bytes:
+        """Where it had been, as a header says it of a record that was written again."""
+        return f"{self.term}/{self.partition}/{self.offset}".encode()
+
     def again(self) -> bytes:
         """The record as it is written to its topic again."""
-        was = f"{self.term}/{self.partition}/{self.offset}"
-        return with_headers(self.rest, [(APPLIED_HEADER, was.encode())])
+        return with_headers(self.rest, [(APPLIED_HEADER, self.was)])
 
 
 class Word(StrEnum):

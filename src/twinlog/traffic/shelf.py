@@ -24,7 +24,6 @@ from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.recode import Entry, encode
 
 SALVAGE_ID = 1 << 61  # no broker gives out such an id, and no link has it
-APPLY_ID = SALVAGE_ID + 1
 MOST_EMPTY = 20  # fetches in a row that brought nothing
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 _LIMITS = FetchLimits(max_wait_ms=200, max_bytes=8 << 20, partition_max_bytes=8 << 20, read_committed=False)
@@ -41,7 +40,7 @@ class Item(NamedTuple):
     rest: bytes
 
 
-def again_until_settled(cluster: Cluster, attempt: Callable[[], Result]) -> Result:
+def again_until_settled(clusters: Sequence[Cluster], attempt: Callable[[], Result]) -> Result:
     """Run a piece of work from its beginning again while what stopped it may be gone the next time."""
     # Not the cluster's own retry: that has one deadline for all, and this work has no length.
     for pause_s in PAUSES_S:
@@ -50,7 +49,8 @@ def again_until_settled(cluster: Cluster, attempt: Callable[[], Result]) -> Resu
         except TwinlogError as error:
             if not is_worth_retrying(error, repeatable=True):
                 raise
-        cluster.forget()
+        for cluster in clusters:
+            cluster.forget()
         threading.Event().wait(pause_s)
     return attempt()
 

@@ -57,8 +57,9 @@ def test_a_move_comes_to_its_end_and_every_step_has_a_hand(kind: Kind) -> None:
 
 def test_the_other_site_opens_only_after_fence_rights_drain_and_link() -> None:
     steps = STEPS[Kind.SWITCHOVER]
-    before = (Step.FENCE, Step.REVOKE, Step.TRANSACTIONS, Step.DRAIN, Step.HOLD, Step.OFFSETS, Step.LEASE)
-    assert steps[: len(before) + 1] == (*before, Step.OPEN)
+    before = (Step.FENCE, Step.REVOKE, Step.TRANSACTIONS, Step.DRAIN, Step.HOLD)
+    after = (Step.OFFSETS, Step.PRODUCERS, Step.LEASE, Step.OPEN)
+    assert steps[: len(before) + len(after)] == (*before, *after)
 
 
 def test_offsets_are_copied_when_the_mirror_can_set_none_any_more() -> None:
@@ -70,6 +71,12 @@ def test_offsets_are_copied_when_the_mirror_can_set_none_any_more() -> None:
 def test_a_lost_site_is_called_standby_only_when_its_logs_were_cut() -> None:
     steps = STEPS[Kind.RETURN]
     assert steps.index(Step.SALVAGE) < steps.index(Step.CUT) < steps.index(Step.SETTLE)
+
+
+def test_a_lost_site_forgets_producers_after_its_start_and_before_the_mirror_writes_there() -> None:
+    """Its brokers know what their logs say when they start, and the mirror's batches follow a hole."""
+    steps = STEPS[Kind.RETURN]
+    assert steps.index(Step.START) < steps.index(Step.FORGET) < steps.index(Step.LINK)
 
 
 def test_the_gate_is_closed_until_the_other_site_is_open() -> None:

@@ -241,7 +241,7 @@ def test_work_that_was_stopped_by_something_passing_is_begun_again() -> None:
             raise UnknownOutcome("nobody answered")
         return len(tried)
 
-    assert again_until_settled(nowhere(), attempt) == 2
+    assert again_until_settled([nowhere()], attempt) == 2
 
 
 def test_work_that_was_refused_for_good_is_not_begun_again() -> None:
@@ -252,7 +252,7 @@ def test_work_that_was_refused_for_good_is_not_begun_again() -> None:
         raise KafkaError("no", code="TOPIC_AUTHORIZATION_FAILED")
 
     with pytest.raises(KafkaError, match="no"):
-        again_until_settled(nowhere(), attempt)
+        again_until_settled([nowhere()], attempt)
     assert len(tried) == 1
 
 
