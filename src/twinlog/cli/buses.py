@@ -68,6 +68,14 @@ def _place_of_file(ctx: frame.Context) -> Path | None:
         return Path.cwd() / named if named else recorded.find(Path.cwd())
 
 
+def dismiss_orderers(home: Home) -> None:
+    """End the ordering service of a bus that has one, before its brokers end."""
+    if (home.directory / "ordering").is_dir():
+        from twinlog.ordering.fleet import Fleet
+
+        Fleet(home).dismiss()
+
+
 def site_option(body: Body) -> Body:
     """`--site NAME`, which means the same everywhere: only this site, else all of them."""
     return click.option("--site", metavar="NAME", help="Only this site.")(body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinlog.cli import frame
-from twinlog.cli.buses import home_as_it_is, site_option
+from twinlog.cli.buses import dismiss_orderers, home_as_it_is, site_option
 from twinlog.cli.output import Column, Record
 
 
@@ -42,6 +42,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
         )
         with home.state_file.locked("destroy"):
             if site is None:
+                dismiss_orderers(home)
                 staff.dismiss(home)
                 link.background(home).dismiss()
                 supervisor.background(home).dismiss()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinlog.cli import frame
-from twinlog.cli.buses import home_as_it_is, site_option, timeout_option
+from twinlog.cli.buses import dismiss_orderers, home_as_it_is, site_option, timeout_option
 from twinlog.cli.output import Column, Record
 
 
@@ -33,6 +33,7 @@ def command(ctx: frame.Context, site: str | None, timeout: float) -> None:
     names = [name for name in home.chosen(site) if state is not None and name in state.sites]
     with home.state_file.locked("down"):
         if site is None:
+            dismiss_orderers(home)
             staff.dismiss(home)
             link.background(home).dismiss()
             supervisor.background(home).dismiss()

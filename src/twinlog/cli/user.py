@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from twinlog.cli import frame, user_changes
+from twinlog.cli import frame, user_changes, user_quota
 from twinlog.cli.buses import home_of
 from twinlog.cli.output import Column, Record, Table
 from twinlog.errors import Findings, TwinlogError, UsageError
@@ -21,7 +21,7 @@ for _change in (
     user_changes.grant,
     user_changes.revoke,
     user_changes.rights,
-    user_changes.quota,
+    user_quota.quota,
 ):
     command.add_command(_change)
 
@@ -41,6 +41,7 @@ def list_users(ctx: frame.Context) -> None:
             "auth": user.auth,
             "produce": user.produce,
             "consume": user.consume,
+            "create": user.create,
             "groups": user.groups,
             "transactions": user.transactions,
             "quota": user.quota.model_dump(mode="json", exclude_none=True),

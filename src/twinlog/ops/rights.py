@@ -41,7 +41,9 @@ def rights_of(bus: Bus, name: str, user: User, role: Role) -> frozenset[Acl]:
         groups = (*own, STANDBY_GROUPS + ANY) if user.consume else own
     rules = [_rule(who, Resource.TOPIC, pattern, Operation.WRITE) for pattern in writable]
     rules += [_rule(who, Resource.TOPIC, pattern, Operation.READ) for pattern in user.consume]
-    if role is Role.STANDBY:
+    if role is Role.ACTIVE:  # at the standby the mirror makes them
+        rules += [_rule(who, Resource.TOPIC, pattern, Operation.CREATE) for pattern in user.create]
+    else:
         rules += [_rule(who, Resource.TOPIC, pattern, Operation.DESCRIBE) for pattern in user.produce]
     if user.produce or user.consume:
         rules.append(_rule(who, Resource.TOPIC, roles.TOPIC, Operation.READ))

@@ -174,6 +174,7 @@ class User(Part):
     auth: Auth = Auth.SCRAM
     produce: tuple[NamePattern, ...] = ()
     consume: tuple[NamePattern, ...] = ()
+    create: tuple[NamePattern, ...] = ()
     groups: tuple[NamePattern, ...] = ()
     transactions: tuple[NamePattern, ...] = ()
     quota: Quota = Quota()

@@ -91,6 +91,7 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "produce": "Topics that the user may write: names, or prefixes with an asterisk.",
         "consume": "Topics that the user may read: names, or prefixes with an asterisk.",
         "groups": "Consumer groups that the user may use: names, or prefixes with an asterisk.",
+        "create": "Topics that the user may make itself: names, or prefixes with an asterisk.",
         "transactions": "Transactional ids that the user may use: names, or prefixes with an asterisk.",
         "quota": "Limits, for each broker.",
         "password": "Where the password is kept. One is made if this is left out.",

@@ -134,3 +134,12 @@ def test_at_the_standby_a_writer_may_see_how_far_the_copy_has_come(bus: Bus) -> 
 )
 def test_a_pattern_means_a_name_or_a_beginning_or_all(pattern: str, name: str, meant: bool) -> None:
     assert matches(pattern, name) is meant
+
+
+def test_topics_are_made_at_the_active_by_those_who_may() -> None:
+    user = User(produce=("orders*",), create=("orders*",))
+    bus = Bus(bus="model", sites=SITES, users={"shop": user})
+    active, standby = (rights_of(bus, "shop", user, role) for role in (Role.ACTIVE, Role.STANDBY))
+    assert may(active, "shop", Operation.CREATE, Resource.TOPIC, "orders-new")
+    assert not may(active, "shop", Operation.CREATE, Resource.TOPIC, "stock")
+    assert not may(standby, "shop", Operation.CREATE, Resource.TOPIC, "orders-new")
