@@ -24,7 +24,7 @@ import psutil
 
 from bench.ground import ACTIVE, Ground, ground, interruptible, say
 from twinlog import Consumer, Done, Outgoing, Producer
-from twinlog.client.consumer import BALANCES
+from twinlog.client.balance import BALANCES
 from twinlog.spec.model import KAFKA_VERSION
 from twinlog.wire.clientfiles.tuning import Role, Tuning
 from twinlog.wire.driver import usual
@@ -147,7 +147,7 @@ def bare_consumer(on: Ground) -> Iterator[confluent_kafka.Consumer]:
     )
     try:
         bare.subscribe([TOPIC])
-        while not bare.assignment() or bare.poll(0.1) is None:
+        while bare.poll(0.1) is None:  # it is given its partitions while it is polled
             pass
         yield bare
     finally:

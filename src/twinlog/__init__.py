@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from twinlog.client.outcomes import Done, NotDone, Outcome, Position, Unknown, UnknownAtTwin
     from twinlog.client.partitioning import partition_of
     from twinlog.client.producer import Producer
+    from twinlog.client.redriving import redrive
     from twinlog.client.retries import Retries
     from twinlog.client.sent import Sent
     from twinlog.client.serializers import (
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     )
     from twinlog.client.topics import Topic, Typed
     from twinlog.client.transactions import Relay, TransactionalProducer
-    from twinlog.client.worker import Worker, redrive
+    from twinlog.client.worker import Worker
     from twinlog.wire.access import Access
     from twinlog.wire.driver import Outgoing
-    from twinlog.wire.receiver import Received
+    from twinlog.wire.received import Received
     from twinlog.wire.transactional import TransactionFailed
 
 __version__ = "0.1.0"
@@ -87,7 +88,7 @@ _PLACES = {
     "Outgoing": "twinlog.wire.driver",
     "Position": "twinlog.client.outcomes",
     "Producer": "twinlog.client.producer",
-    "Received": "twinlog.wire.receiver",
+    "Received": "twinlog.wire.received",
     "Relay": "twinlog.client.transactions",
     "Retries": "twinlog.client.retries",
     "RolesChanged": "twinlog.client.consumer",
@@ -103,7 +104,7 @@ _PLACES = {
     "UnknownAtTwin": "twinlog.client.outcomes",
     "Worker": "twinlog.client.worker",
     "partition_of": "twinlog.client.partitioning",
-    "redrive": "twinlog.client.worker",
+    "redrive": "twinlog.client.redriving",
 }
 
 

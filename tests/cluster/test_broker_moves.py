@@ -6,6 +6,7 @@ What takes minutes (every node restarted, disks lost, brokers added and removed)
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -92,6 +93,36 @@ def test_unhappy_calls_say_what_is_wrong_and_change_nothing(bus: Bus) -> None:
         ended = bus.run(*words)
         assert ended.returncode == code, f"{words}: {ended.stdout}{ended.stderr}"
         assert said in ended.stderr, f"{words}: {ended.stderr}"
+
+
+def test_with_a_broker_down_commands_say_so_and_records_pass(bus: Bus) -> None:
+    bus.done("elect")
+    (lost,) = processes.find([bus.home().layout("a").node(3)]).values()
+    processes.end([lost], signal.SIGKILL)
+    deadline = Deadline(120.0)
+    while bus.run("broker", "list").returncode != 3:
+        assert not deadline.passed
+    for words, code, said in (
+        (("broker", "list"), 3, "are not up"),
+        (("topic", "describe", "load"), 3, "not every replica is in sync"),
+        (("broker", "log-dirs", "3", "--timeout", "1"), 1, "broker 3"),
+        (("broker", "api-versions", "3", "--timeout", "1"), 1, "broker 3"),
+        (("config", "describe", "broker", "3"), 2, "no live broker"),
+        (("elect",), 3, "did not move"),
+        (("broker", "roll", "1", "--timeout", "1"), 1, "a/broker-3 does not run"),
+        (("produce", "load", "--user", "app", "--whole-file", str(bus.file), "--partition", "0"), 0, ""),
+        (("consume", "load", "--user", "app", "--from", "-1", "--partition", "0"), 0, ""),
+        (("group", "lag"), 0, ""),
+        (("topic", "offsets", "load"), 0, ""),
+        (("topic", "size"), 0, ""),
+    ):
+        ended = bus.run(*words)
+        assert ended.returncode == code, f"{words}: {ended.stdout}{ended.stderr}"
+        assert said in ended.stderr and (not code or "hint:" in ended.stderr), f"{words}: {ended.stderr}"
+    bus.done("up")
+    while bus.run("broker", "list").returncode != 0:
+        assert not deadline.passed
+    bus.done("elect")
 
 
 def test_partitions_are_moved_and_a_broker_is_restarted_under_load_without_a_loss(

@@ -203,11 +203,12 @@ def test_a_refusal_that_may_have_come_after_an_append_is_unknown(twin: Bus) -> N
     assert isinstance(outcome, Unknown) and "TOPIC_AUTHORIZATION_FAILED" in outcome.reason
 
 
-def test_a_driver_that_has_given_up_says_why_and_takes_nothing_more(twin: Bus) -> None:
+def test_a_user_who_may_write_nowhere_has_sent_nothing_and_is_told_so(twin: Bus) -> None:
     with Producer.of_bus(twin.file, "idle", timeout_s=WAIT_S) as producer:
-        outcome = ended(producer.send("orders", b"1"))
-        assert isinstance(outcome, Unknown | NotDone) and "CLUSTER_AUTHORIZATION_FAILED" in outcome.reason
-        assert isinstance(ended(producer.send("orders", b"2")), NotDone)
+        for outcome in map(ended, [producer.send("orders", b"%d" % number) for number in range(3)]):
+            assert isinstance(outcome, NotDone) and "CLUSTER_AUTHORIZATION_FAILED" in outcome.reason
+            assert "twinlog user rights" in outcome.hint
+        assert isinstance(ended(producer.send("orders", b"later")), NotDone)
 
 
 def test_a_standby_that_is_ahead_of_the_active_is_no_twin(twin: Bus) -> None:

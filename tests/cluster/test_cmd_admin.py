@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
+import time
 import uuid
 
 import pytest
 from confluent_kafka import KafkaException, Producer
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from tests.cluster.conftest import UP_TIMEOUT_S, Bus, Site
+from twinlog.wire import codes
+from twinlog.wire.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
 
@@ -134,3 +140,52 @@ def test_an_open_transaction_is_listed_described_and_aborted(bus: Bus, site: Sit
         producer.commit_transaction(FLUSH_S)
     ended = bus.run("transactions", "abort", name, "--yes")
     assert ended.returncode == 1 and "is not open" in ended.stderr
+
+
+STRANGER = 2**61  # no coordinator gives out such an id
+VERIFICATION = "transaction.partition.verification.enable"
+
+
+def leave_hanging(cluster: Cluster, topic: str) -> None:
+    """Append a record in a transaction that no coordinator knows, as old clients could.
+
+    Brokers have to be told not to ask the coordinator (KIP-890), and each hears of it a little later.
+    """
+    batch = DefaultRecordBatchBuilder(2, 0, True, STRANGER, 0, 0, 10_000)
+    batch.append(0, time.time_ns() // 1_000_000, None, b"never ended", [])
+    kind = ProduceRequest.TopicProduceData
+    data = kind(name=topic, partition_data=[kind.PartitionProduceData(index=0, records=bytes(batch.build()))])
+    request = ProduceRequest(transactional_id="stranger", acks=-1, timeout_ms=10_000, topic_data=[data])
+    end, pause = time.monotonic() + FLUSH_S, threading.Event()
+    while True:
+        told = cluster.once(request, ProduceResponse, broker_id=cluster.leader(topic, 0), max_version=11)
+        code = told.responses[0].partition_responses[0].error_code
+        if code == codes.NONE:
+            return
+        assert time.monotonic() < end, codes.name_of(code)
+        pause.wait(0.1)
+
+
+def test_a_transaction_that_no_coordinator_knows_holds_readers_up_until_it_is_aborted(
+    bus: Bus, site: Site
+) -> None:
+    topic = f"cmd-{uuid.uuid4().hex[:8]}"
+    bus.done("topic", "create", topic)
+    bus.done("config", "set", "broker", "all", f"{VERIFICATION}=false")
+    with Cluster(site.access()) as cluster:
+        leave_hanging(cluster, topic)
+    bus.done("config", "unset", "broker", "all", VERIFICATION)
+    bus.done("produce", topic, "--whole-file", str(bus.file))
+    assert bus.done("consume", topic) == ""
+    found = bus.run("transactions", "list", "--open", "--topic", topic)
+    abort = f"twinlog transactions abort --topic {topic} --partition 0 --yes"
+    assert found.returncode == 3 and f"hint: {abort}" in found.stderr
+    refused = bus.run("transactions", "abort", "--topic", topic, "--partition", "0")
+    assert refused.returncode == 2 and f"producer {STRANGER} wrote from offset 0 on" in refused.stderr
+    bus.done(*abort.split()[1:])
+    assert bus.json("transactions", "list", "--open", "--topic", topic) == []
+    assert bus.done("consume", topic) == bus.file.read_text() + "\n"
+    assert "never ended" in bus.done("consume", topic, "--uncommitted")
+    again = bus.run(*abort.split()[1:])
+    assert again.returncode == 1 and "0 transactions hang there" in again.stderr
+    bus.done("topic", "delete", topic, "--yes")

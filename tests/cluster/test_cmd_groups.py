@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, ShareConsumer
 
 from tests.cluster.conftest import Bus, Site
 from twinlog.wire import share_offsets
@@ -105,4 +106,31 @@ def test_a_share_group_is_listed_and_moved(bus: Bus, site: Site, topic: str) -> 
     assert (lag["type"], lag["lag_records"], lag["status"]) == ("share", 21, "stopped")
     bus.done("group", "reset", group, "--to", "end", "--yes")
     assert bus.json("group", "lag", group)[0]["lag_records"] == 0
+    bus.done("group", "delete", group, "--yes")
+
+
+def test_members_of_a_share_group_are_shown_and_it_is_not_moved_under_them(
+    bus: Bus, site: Site, topic: str
+) -> None:
+    group = f"cmd-{uuid.uuid4().hex[:8]}"
+    settings = {**site.access(None).librdkafka(), "group.id": group, "client.id": "sharer"}
+    consumer = ShareConsumer(settings)
+    consumer.subscribe([topic])
+    try:
+        deadline = time.monotonic() + READ_S
+        while True:
+            consumer.poll(0.5)
+            ended = bus.run("group", "describe", group, "-o", "json")
+            told = json.loads(ended.stdout) if ended.returncode == 0 else {"members": []}
+            if told["members"] and told["members"][0]["assigned"]:
+                break
+            assert time.monotonic() < deadline, ended.stderr
+        assert told["group"]["type"] == "share"
+        (one,) = told["members"]
+        assert (one["client_id"], one["idle"]) == ("sharer", False)
+        assert one["assigned"] == [f"{topic}-{index}" for index in range(3)]
+        refused = bus.run("group", "reset", group, "--to", "beginning", "--yes")
+        assert refused.returncode == 1 and "has members" in refused.stderr
+    finally:
+        consumer.close()
     bus.done("group", "delete", group, "--yes")

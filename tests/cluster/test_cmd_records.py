@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import signal
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -103,6 +105,29 @@ def test_consume_goes_from_one_place_to_another_and_keeps_what_is_wanted(bus: Bu
     assert read("--from", "1h", "--grep", "value [28]") == [values[2], values[8]]
     assert read("--from", "end") == []
     assert read("--key", "key5", "--header", "kind=test", "--format", r"%k %h\n") == ["key5 kind=test"]
+
+
+def test_follow_goes_on_with_new_records_until_it_is_interrupted(bus: Bus, topic: str) -> None:
+    keys = [b"\0" * 7 + b"\x2a", b"\xff" * 8]
+    lines = [
+        json.dumps({"key_base64": base64.b64encode(key).decode(), "value": "v"}).encode() for key in keys
+    ]
+    printed(bus, "produce", topic, "--json", "--partition", "0", text=lines[0])
+    words = ("consume", topic, "--follow", "--key-type", "long", "--format", r"%k %o\n")
+    following = subprocess.Popen(
+        bus.command(*words), cwd=bus.directory, env=bus.environment(), stdout=subprocess.PIPE
+    )
+    assert following.stdout is not None
+    try:
+        assert following.stdout.readline() == b"42 0\n"
+        printed(bus, "produce", topic, "--json", "--partition", "0", text=lines[1])
+        assert following.stdout.readline() == b"-1 1\n"
+        following.send_signal(signal.SIGINT)
+        assert following.wait(UP_TIMEOUT_S) == 130
+    finally:
+        following.kill()
+        following.wait()
+        following.stdout.close()
 
 
 def test_a_group_goes_on_where_it_stands(bus: Bus) -> None:

@@ -298,6 +298,8 @@ def test_topics_that_patterns_mean_are_copied_and_excluded_ones_are_not(twin: Bu
         assert len(assert_twins(twin, tools, "found-one")) == 200
         there = {topic.name for topic in topics.describe(standby)}
     assert not there & {"found-not-this", "lost"}
+    looked_at = {topic["topic"]: topic["partitions"] for topic in twin.json("link", "status")["topics"]}
+    assert looked_at["found-one"] == 3 and not looked_at.keys() & {"found-not-this", "lost"}
 
 
 def scraped(bus: Bus) -> dict[tuple[str, str, str], float]:

@@ -30,6 +30,7 @@ TOTAL = re.compile(
     r"^\d+ records sent, \d+\.\d{6} records/sec \(\d+\.\d\d MB/sec\), \d+\.\d\d ms avg latency, "
     r"\d+\.\d\d ms max latency, \d+ ms 50th, \d+ ms 95th, \d+ ms 99th, \d+ ms 99\.9th\.$"
 )
+LINK_LAG = re.compile(r'twinlog_link_lag_(\w+){bus="shared",partition="(\d+)",topic="(\w+)"} (\S+)')
 READ = re.compile(
     r"^[-\d: ]+, [-\d: ]+, \d+\.\d{4}, \d+\.\d{4}, (\d+), \d+\.\d{4}, \d+, -?\d+, -?\d+\.\d{4}, -?\d+\.\d{4}$"
 )
@@ -167,9 +168,14 @@ def test_the_page_for_prometheus_has_what_brokers_say(bus: Bus, site: Site, tmp_
         ends = offsets.end_offsets(cluster, [(name, 0), (name, 1)])
         place = max(ends, key=lambda one: ends[one])
         groups.commit(cluster, {"perf-page": {place: Committed(ends[place] - 3)}})
+        bus.done("produce", "accounts", "--whole-file", str(bus.file), "--key", "perf-page")
         with exporter(bus) as port:
             page = fetched(port, "/metrics")
             standby = fetched(port, "/metrics/b")
+            lacking = link_lag(port)
+        active = offsets.end_offsets(cluster, lacking)
+    with Cluster(Site(bus, "b").access()) as cluster:
+        copied = offsets.end_offsets(cluster, lacking)
     assert f"kafka_brokers {site.broker_count}.0" in page
     assert (
         f'kafka_topic_partition_current_offset{{partition="{place[1]}",topic="{name}"}} {ends[place]}.0'
@@ -185,6 +191,23 @@ def test_the_page_for_prometheus_has_what_brokers_say(bus: Bus, site: Site, tmp_
     assert seconds is not None and 0 < float(seconds[1]) < 300
     assert 'twinlog_site_active{bus="shared",site="a"} 1.0' in page
     assert 'twinlog_site_up{bus="shared",site="b"} 1.0' in standby
+    assert "twinlog_link" not in standby
+    assert {place: active[place] - copied[place] for place in lacking} == lacking
+
+
+def link_lag(port: int) -> dict[tuple[str, int], int]:
+    """Records that the standby lacks, as soon as somebody has looked long enough to say since when."""
+    end, pause = time.monotonic() + PAGE_TIMEOUT_S, threading.Event()
+    while True:
+        page = fetched(port, "/metrics")
+        found = re.findall(
+            r'twinlog_link_lag_(\w+){bus="shared",partition="(\d+)",topic="(\w+)"} (\S+)', page
+        )
+        if any(name == "seconds" and float(value) > 0 for name, _, _, value in found):
+            assert 'twinlog_link_running{bus="shared"} 0.0' in page  # no mirror was started
+            return {(t, int(p)): int(float(value)) for name, p, t, value in found if name == "records"}
+        assert time.monotonic() < end, page
+        pause.wait(0.5)
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def _change(
     where: tuple[str | None, str | None, float],
 ) -> None:
     from twinlog.cli.topic_changes import given_settings
-    from twinlog.ops import settings
+    from twinlog.ops import lines, settings
     from twinlog.ops.plan import loses_records
 
     kind, name = owner
@@ -139,11 +139,12 @@ def _change(
         settings.change(reach.cluster, whose, values=values, unset=keys)
         if kind == "topic":
             what = f"the file does not say this of topic '{name}': the next apply sets what it says"
-            line = f"{name}: {{config: {{{', '.join(f'{key}: {value}' for key, value in values.items())}}}}}"
-            file_differs(ctx, reach.home, "topics", what, line if values else "")
+            line = lines.topic_line(name, config=values) if values else ""
+            file_differs(ctx, reach.home, "topics", what, line)
         elif kind == "broker":
             what = "the file does not say this: a site that is brought up anew does not have it"
-            line = ", ".join(f"{key}: {value}" for key, value in values.items())
+            shown = _without_secrets(values)
+            line = "  and  ".join(lines.setting_line(key, value) for key, value in shown.items())
             file_differs(ctx, reach.home, "kafka", what, line)
     columns = [Column("kind"), Column("name"), Column("set", show=_pairs), Column("unset")]
     ctx.emit(Record(columns, {"kind": kind, "name": name, "set": _without_secrets(values), "unset": keys}))

@@ -10,13 +10,14 @@ import click
 
 from twinlog.cli import frame
 from twinlog.cli.reach import Reached, reached, site_options
-from twinlog.errors import SiteError, UsageError
+from twinlog.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from twinlog.ops.reading import Options
-    from twinlog.wire.receiver import Received
+    from twinlog.wire.received import Received
+    from twinlog.wire.topics import TopicState
 
 # Written out, because the module that defines them is too heavy for `--help`; a test compares them.
 TYPES = ["bytes", "hex", "byte", "short", "int", "long", "float", "double"]
@@ -87,7 +88,8 @@ def command(
     """
     from twinlog.ops import filters
     from twinlog.ops.inputs import header
-    from twinlog.ops.reading import NothingCame, Options
+    from twinlog.ops.reading import Options
+    from twinlog.wire.acls import Operation
 
     if follow and until is not None:
         raise UsageError("--follow has no end and --until names one", hint="leave one of the two out")
@@ -104,10 +106,11 @@ def command(
     )
     with reached(ctx, site, user, timeout) as reach:
         options = Options(follow, not uncommitted, max(timeout, 0.1), reach.tuning)
+        found = reach.topic(topic, Operation.READ)
         if group is not None:
             records = _in_group(reach, topic, group, begin, options)
         else:
-            records = _from_places(reach, topic, partitions, (begin or "beginning", until), options)
+            records = _from_places(reach, found, partitions, (begin or "beginning", until), options)
         chosen = (record for record in records if wanted(record))
         out = sys.stdout.buffer
         try:
@@ -115,12 +118,6 @@ def command(
                 out.write(shown(record))
                 if follow:
                     out.flush()
-        except NothingCame:
-            raise SiteError(
-                f"nothing came from topic '{topic}' within {timeout:g} s",
-                where=f"site {reach.site}",
-                hint="are all brokers up? twinlog status",
-            ) from None
         finally:
             records.close()
             out.flush()
@@ -151,7 +148,7 @@ def _shown(
 
 def _from_places(
     reach: Reached,
-    topic: str,
+    topic: TopicState,
     partitions: tuple[int, ...],
     span: tuple[str, str | None],
     options: Options,
@@ -160,12 +157,12 @@ def _from_places(
 
     begin = spans.parse(span[0])
     end = spans.parse(span[1]) if span[1] is not None else spans.Where(spans.Kind.END)
-    found = catalogue.existing(reach.cluster, [topic])
-    places = catalogue.places_of(found, partitions)
+    places = catalogue.places_of([topic], partitions)
     absent = set(partitions) - {index for _, index in places}
     if absent:
         raise UsageError(
-            f"topic '{topic}' has no partition {min(absent)}", hint=f"twinlog topic describe {topic}"
+            f"topic '{topic.name}' has no partition {min(absent)}",
+            hint=f"twinlog topic describe {topic.name}",
         )
     held = spans.bounds_of(reach.cluster, places)
     positions = spans.offsets_of(reach.cluster, begin, held)
@@ -175,7 +172,7 @@ def _from_places(
 def _in_group(
     reach: Reached, topic: str, group: str, begin: str | None, options: Options
 ) -> Generator[Received, None, None]:
-    from twinlog.ops import catalogue, reading
+    from twinlog.ops import reading
 
     starts = {None: "earliest", "beginning": "earliest", "end": "latest"}
     if begin not in starts:
@@ -183,5 +180,4 @@ def _in_group(
             "a group begins at the beginning or the end, and then goes on where it stands",
             hint=f"twinlog group reset {group} --topic {topic} --to {begin}",
         )
-    catalogue.existing(reach.cluster, [topic])
     return reading.in_group(reach.access, topic, group, starts[begin], options)

@@ -31,9 +31,10 @@ def check(
     Exit code 3: there is advice.
     """
     from twinlog.ops import catalogue, event_rules, reading, spans
+    from twinlog.wire.acls import Operation
 
     with reached(ctx, site, user, timeout) as reach:
-        places = catalogue.places_of(catalogue.existing(reach.cluster, [topic]))
+        places = catalogue.places_of([reach.topic(topic, Operation.READ)])
         held = spans.bounds_of(reach.cluster, places)
         each = max(1, sample // max(1, sum(one.end > one.start for one in held.values())))
         begin = {place: max(one.start, one.end - each) for place, one in held.items()}

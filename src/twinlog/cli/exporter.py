@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,11 +61,13 @@ def command(
 ) -> None:
     """Serve metrics of the sites for Prometheus, until Ctrl-C.
 
-    /metrics is the active site, under the names of kafka_exporter; /metrics/NAME is one site. A site that
-    does not answer has twinlog_site_up 0. A dashboard for Grafana is in examples/grafana.json.
+    /metrics is the active site, under the names of kafka_exporter, and how far the standby is behind it;
+    /metrics/NAME is one site. A site that does not answer has twinlog_site_up 0. A dashboard for Grafana
+    is in examples/grafana.json.
     """
+    from twinlog.export.link import LinkWatch
     from twinlog.export.observation import Watch
-    from twinlog.export.pages import pages, served
+    from twinlog.export.pages import Looks, pages, served
     from twinlog.wire.addresses import HostPort
 
     home = home_of(ctx, warn=True)
@@ -73,9 +76,11 @@ def command(
     if timeout <= 0:
         raise UsageError("no page can be answered in no time", hint="--timeout 8")
     watches = {site: Watch(partial(home.admin_access, site), filters, timeout) for site in home.bus.sites}
-    app = pages(home.bus.bus, watches, lambda: chosen_site(home, None), login)
     where = HostPort.parse(listen)
-    with served(where, app, tls) as server:
+    with ExitStack() as stack:
+        link = stack.enter_context(LinkWatch(home)).seen if len(watches) > 1 else None
+        looks = Looks(home.bus.bus, watches, lambda: chosen_site(home, None), link)
+        server = stack.enter_context(served(where, pages(looks, login), tls))
         click.echo(f"serving http{'s' if tls else ''}://{where}/metrics", err=True)
         server.serve_forever(poll_interval=0.2)
 

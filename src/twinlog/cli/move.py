@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinlog.cli import frame
+from twinlog.cli.move_tables import changes_table, cost, loads_table
 from twinlog.cli.output import Column, Record, Table
 from twinlog.cli.rates import Rate, rate_option
 from twinlog.cli.reach import Reached, reached, site_options
@@ -103,59 +104,13 @@ def plan(
         write_text(write_current.absolute(), assignment.to_file(before))
     sizes = placement.size_bytes
     ctx.emit(
-        _loads_table(
+        loads_table(
             assignment.loads(placement.current, placement.peers, sizes),
             assignment.loads({**placement.current, **after}, placement.peers, sizes),
         ),
-        _changes_table(found),
-        _cost(found),
+        changes_table(found),
+        cost(found),
     )
-
-
-def _loads_table(before: list[Any], after: list[Any]) -> Table:
-    pairs = [(then, now) for then in before for now in after if then.broker == now.broker]
-    rows = [
-        {
-            "broker": then.broker,
-            "rack": then.rack,
-            "leaders": then.leaders,
-            "leaders_after": now.leaders,
-            "replicas": then.replicas,
-            "replicas_after": now.replicas,
-            "size_bytes": then.size_bytes,
-            "size_bytes_after": now.size_bytes,
-        }
-        for then, now in pairs
-    ]
-    columns = [Column("broker", right=True), Column("rack", show=lambda rack: rack or "-")]
-    columns += [Column("leaders", right=True), Column("leaders_after", "after", right=True)]
-    columns += [Column("replicas", "copies", right=True), Column("replicas_after", "after", right=True)]
-    columns += [
-        Column("size_bytes", "size", right=True, show=readable),
-        Column("size_bytes_after", "after", right=True, show=readable),
-    ]
-    return Table(columns, rows, "brokers")
-
-
-def _changes_table(found: list[Change]) -> Table:
-    columns = [
-        Column("topic"),
-        Column("partition", right=True),
-        Column("before"),
-        Column("after"),
-        Column("copied_bytes", "copied", right=True, show=readable),
-    ]
-    return Table(columns, found, "changes", empty="nothing to move: everything is spread well")
-
-
-def _cost(found: list[Change]) -> Record:
-    value = {
-        "partitions": len(found),
-        "copies": sum(len(change.adding) for change in found),
-        "copied_bytes": sum(change.copied_bytes for change in found),
-    }
-    columns = [Column("partitions"), Column("copies", "new copies")]
-    return Record([*columns, Column("copied_bytes", "to be copied", show=readable)], value, "cost")
 
 
 @frame.command(

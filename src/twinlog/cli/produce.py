@@ -131,9 +131,9 @@ def command(
 
 
 def _check(reach: Reached, topic: str, partition: int | None) -> None:
-    from twinlog.ops import catalogue
+    from twinlog.wire.acls import Operation
 
-    (found,) = catalogue.existing(reach.cluster, [topic])
+    found = reach.topic(topic, Operation.WRITE)
     if partition is not None and partition >= len(found.partitions):
         raise UsageError(
             f"topic '{topic}' has {len(found.partitions)} partitions, and none of number {partition}",

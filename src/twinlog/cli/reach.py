@@ -21,8 +21,10 @@ from twinlog.errors import Problem, UsageError
 if TYPE_CHECKING:
     from twinlog.sites.home import Home
     from twinlog.wire.access import Access
+    from twinlog.wire.acls import Operation
     from twinlog.wire.clientfiles.tuning import Tuning
     from twinlog.wire.cluster import Cluster
+    from twinlog.wire.topics import TopicState
 
 Body = TypeVar("Body", bound=Callable[..., None])
 TIMEOUT_S = 10.0
@@ -37,6 +39,16 @@ class Reached:
     site: str
     access: Access
     cluster: Cluster
+    user: str | None = None  # the administrator, if nobody is named
+
+    def topic(self, name: str, operation: Operation) -> TopicState:
+        """A topic that is there, and with which the user of this call may do this."""
+        from twinlog.ops import catalogue
+
+        (found,) = catalogue.existing(self.cluster, [name])
+        if self.user is not None:
+            catalogue.insist(found, operation, self.user, f"site {self.site}")
+        return found
 
     @property
     def is_standby(self) -> bool:
@@ -74,7 +86,7 @@ def reached(ctx: frame.Context, site: str | None, user: str | None, timeout: flo
     total_s = max(SHORTEST_TIMEOUT_S, timeout)
     patience = Patience(connect_s=min(5.0, total_s), request_s=min(15.0, total_s), total_s=total_s)
     with Cluster(access, patience=patience, client_id="twinlog-cli") as cluster:
-        yield Reached(home, name, access, cluster)
+        yield Reached(home, name, access, cluster, user)
 
 
 def chosen_site(home: Home, site: str | None) -> str:

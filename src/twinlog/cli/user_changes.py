@@ -1,4 +1,4 @@
-"""What changes users at sites directly: `user add`, `grant`, `revoke`, `quota`; and `user rights`.
+"""What changes users at sites directly: `user add`, `grant`, `revoke`; and `user rights`.
 
 The commands are added to their family by `user`. Each works at all sites of the bus unless one is
 named, and prints the line for the file: without it the next apply takes the change back.
@@ -6,9 +6,10 @@ named, and prints the line for the file: without it the next apply takes the cha
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,30 +20,56 @@ from twinlog.cli.reach import TIMEOUT_S, file_differs
 from twinlog.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from twinlog.sites.home import Home
     from twinlog.spec.model import User
     from twinlog.wire.cluster import Cluster
-    from twinlog.wire.quotas import Limit, Owner
 
-# Written out, because the modules that define them are too heavy for `--help`; a test compares them.
+# Written out, because the module that defines them is too heavy for `--help`; a test compares them.
 AUTHS = ["scram", "scram-sha-256", "mtls"]
-LIMITS = ["produce", "consume", "request", "mutation"]
 UNDONE = "the file does not say this: the next apply takes it back"
-_timeout = timeout_option(default_s=TIMEOUT_S, help="Seconds until each site must have answered.")
+each_timeout = timeout_option(default_s=TIMEOUT_S, help="Seconds until each site must have answered.")
+
+
+class Patterns(NamedTuple):
+    """What a user is to be let do, or no longer, as it was typed."""
+
+    produce: tuple[str, ...]
+    consume: tuple[str, ...]
+    groups: tuple[str, ...]
+    transactions: tuple[str, ...]
+
+    def user(self, auth: str = "scram") -> User:
+        """A user who may do this."""
+        from pydantic import ValidationError
+
+        from twinlog.spec.model import User
+
+        try:
+            return User.model_validate({"auth": auth, **self._asdict()})
+        except ValidationError as error:
+            given = error.errors()[0]["input"]
+            raise UsageError(
+                f"'{given}' is no name and no prefix", hint="a name, or a prefix with *, or *"
+            ) from None
 
 
 def _patterns(body: Callable[..., None]) -> Callable[..., None]:
+    """The options that name topics, groups and transactional ids, handed over together."""
     helps = {
         "transaction": "A transactional id that it may use, or a prefix with *.",
         "group": "A group that it may read in.",
         "consume": "A topic that it may read.",
         "produce": "A topic that it may write to.",
     }
+
+    @functools.wraps(body)
+    def call(*args: Any, **own: Any) -> None:
+        patterns = Patterns(*(own.pop(name) for name in reversed(helps)))
+        body(*args, patterns=patterns, **own)
+
     for option, help_text in helps.items():
-        body = click.option(f"--{option}", multiple=True, metavar="NAME", help=help_text)(body)
-    return body
+        call = click.option(f"--{option}", multiple=True, metavar="NAME", help=help_text)(call)
+    return call
 
 
 @frame.command(
@@ -53,15 +80,12 @@ def _patterns(body: Callable[..., None]) -> Callable[..., None]:
 @click.option("--auth", type=click.Choice(AUTHS), default="scram", show_default=True)
 @_patterns
 @site_option
-@_timeout
+@each_timeout
 def add(
     ctx: frame.Context,
     name: str,
     auth: str,
-    produce: tuple[str, ...],
-    consume: tuple[str, ...],
-    group: tuple[str, ...],
-    transaction: tuple[str, ...],
+    patterns: Patterns,
     site: str | None,
     timeout: float,
 ) -> None:
@@ -73,13 +97,13 @@ def add(
     from twinlog.ops import granting
 
     home = home_of(ctx)
-    user = _user(auth, produce, consume, group, transaction)
+    user = patterns.user(auth)
     _check_name(name)
     if name in home.bus.users:
         raise UsageError(f"the file has user '{name}' already", where=str(home.file), hint="twinlog apply")
     done = []
     with home.state_file.locked("user add"):
-        for where, cluster in _sites(home, site, timeout):
+        for where, cluster in each_site(home, site, timeout):
             granting.give_password(home, cluster, name, user)
             granting.grant(cluster, granting.given(home, where, name, user))
             done.append(where)
@@ -93,38 +117,32 @@ def add(
 @click.argument("name")
 @_patterns
 @site_option
-@_timeout
+@each_timeout
 def grant(
     ctx: frame.Context,
     name: str,
-    produce: tuple[str, ...],
-    consume: tuple[str, ...],
-    group: tuple[str, ...],
-    transaction: tuple[str, ...],
+    patterns: Patterns,
     site: str | None,
     timeout: float,
 ) -> None:
     """Let a user do more, at all sites at once."""
-    _change(ctx, name, _some(ctx, produce, consume, group, transaction), (site, timeout), gives=True)
+    _change(ctx, name, patterns, (site, timeout), gives=True)
 
 
 @frame.command(name="revoke", example="twinlog user revoke billing --consume invoices")
 @click.argument("name")
 @_patterns
 @site_option
-@_timeout
+@each_timeout
 def revoke(
     ctx: frame.Context,
     name: str,
-    produce: tuple[str, ...],
-    consume: tuple[str, ...],
-    group: tuple[str, ...],
-    transaction: tuple[str, ...],
+    patterns: Patterns,
     site: str | None,
     timeout: float,
 ) -> None:
     """Let a user do less, at all sites at once; connections that are open lose the right too."""
-    _change(ctx, name, _some(ctx, produce, consume, group, transaction), (site, timeout), gives=False)
+    _change(ctx, name, patterns, (site, timeout), gives=False)
 
 
 @frame.command(
@@ -137,93 +155,32 @@ def revoke(
 @click.argument("name", required=False)
 @click.option("--topic", help="Only rules that are about this topic.")
 @site_option
-@_timeout
+@each_timeout
 def rights(ctx: frame.Context, name: str | None, topic: str | None, site: str | None, timeout: float) -> None:
     """List what sites let users do (their ACLs): of all users, of one, or about one topic."""
     from twinlog.ops import granting
     from twinlog.wire import acls
 
     found = []
-    for where, cluster in _sites(home_of(ctx), site, timeout):
+    for where, cluster in each_site(home_of(ctx), site, timeout):
         found += granting.rows(where, granting.about(acls.describe(cluster), user=name, topic=topic))
     keys = ("site", "principal", "allow", "operation", "resource", "name", "host")
     ctx.emit(Table([Column(key) for key in keys], found, empty="no rules"))
 
 
-@frame.command(
-    name="quota",
-    example="""
-    twinlog user quota
-    twinlog user quota shop --produce 5MB/s --request 50
-    twinlog user quota --client-id importer --consume 1MB/s
-    twinlog user quota --default-user --produce 10MB/s
-    twinlog user quota shop --unset produce
-    """,
-)
-@click.argument("name", required=False)
-@click.option("--default-user", is_flag=True, help="For every user that has no quota of its own.")
-@click.option("--client-id", metavar="ID", help="For clients that call themselves so.")
-@click.option("--default-client-id", is_flag=True, help="For every client id that has no quota of its own.")
-@click.option("--produce", metavar="RATE", help="What may be sent, as in 5MB/s, to each broker.")
-@click.option("--consume", metavar="RATE", help="What may be fetched, as in 5MB/s, from each broker.")
-@click.option(
-    "--request", type=click.FloatRange(min=0, min_open=True), help="Per cent of one thread of each broker."
-)
-@click.option(
-    "--mutation", type=click.FloatRange(min=0, min_open=True), help="Partitions made or deleted a second."
-)
-@click.option("--unset", multiple=True, type=click.Choice(LIMITS), help="Take a limit away; may be repeated.")
-@site_option
-@_timeout
-def quota(
-    ctx: frame.Context,
-    name: str | None,
-    default_user: bool,
-    client_id: str | None,
-    default_client_id: bool,
-    produce: str | None,
-    consume: str | None,
-    request: float | None,
-    mutation: float | None,
-    unset: tuple[str, ...],
-    site: str | None,
-    timeout: float,
-) -> None:
-    """Show quotas, or set those of a user, of a client id, of both together, or the defaults."""
-    from twinlog.ops import granting
-    from twinlog.wire import quotas
-
-    owner = _owner(name, default_user, client_id, default_client_id)
-    values = _limits(produce, consume, request, mutation)
-    gone = [_limit(one) for one in unset]
-    if (values or gone) and owner == quotas.Owner():
-        raise UsageError("say whose quota", hint="twinlog user quota shop --produce 5MB/s")
-    home = home_of(ctx)
-    found = []
-    for where, cluster in _sites(home, site, timeout):
-        if values or gone:
-            now = granting.set_quota(cluster, owner, values, gone)
-            found += granting.quota_rows(where, {owner: now})
-        else:
-            told = quotas.describe(cluster)
-            chosen = told if owner == quotas.Owner() else {one: told[one] for one in told if one == owner}
-            found += granting.quota_rows(where, chosen)
-    if values or gone:
-        file_differs(ctx, home, "users", "the file does not say this of quotas")
-    columns = [Column("site"), Column("user"), Column("client_id"), Column("limits", show=_shown)]
-    ctx.emit(Table(columns, found, empty="no quotas"))
-
-
 def _change(
-    ctx: frame.Context, name: str, wanted: User, where: tuple[str | None, float], *, gives: bool
+    ctx: frame.Context, name: str, patterns: Patterns, where: tuple[str | None, float], *, gives: bool
 ) -> None:
     from twinlog.ops import granting
     from twinlog.wire import acls
 
+    if not any(patterns):
+        raise UsageError("say which right", hint=f"{ctx.command_path} NAME --consume TOPIC")
+    wanted = patterns.user()
     home = home_of(ctx)
     _check_name(name)
     rows = []
-    for site, cluster in _sites(home, *where):
+    for site, cluster in each_site(home, *where):
         if gives:
             rules = granting.given(home, site, name, wanted)
             granting.grant(cluster, rules)
@@ -245,7 +202,8 @@ def _check_name(name: str) -> None:
         )
 
 
-def _sites(home: Home, site: str | None, timeout: float) -> Iterator[tuple[str, Cluster]]:
+def each_site(home: Home, site: str | None, timeout: float) -> Iterator[tuple[str, Cluster]]:
+    """All sites, or the named one, each with connections that are open until the next one's turn."""
     from twinlog.wire.cluster import Cluster, Patience
 
     patience = Patience(connect_s=min(5.0, timeout), request_s=min(15.0, timeout), total_s=max(0.1, timeout))
@@ -254,71 +212,8 @@ def _sites(home: Home, site: str | None, timeout: float) -> Iterator[tuple[str, 
             yield name, cluster
 
 
-def _user(auth: str, produce: Any, consume: Any, groups: Any, transactions: Any) -> User:
-    from pydantic import ValidationError
-
-    from twinlog.spec.model import User
-
-    try:
-        return User.model_validate(
-            {
-                "auth": auth,
-                "produce": produce,
-                "consume": consume,
-                "groups": groups,
-                "transactions": transactions,
-            }
-        )
-    except ValidationError as error:
-        given = error.errors()[0]["input"]
-        raise UsageError(
-            f"'{given}' is no name and no prefix", hint="a name, or a prefix with *, or *"
-        ) from None
-
-
-def _some(ctx: frame.Context, produce: Any, consume: Any, groups: Any, transactions: Any) -> User:
-    if not (produce or consume or groups or transactions):
-        raise UsageError("say which right", hint=f"{ctx.command_path} NAME --consume TOPIC")
-    return _user("scram", produce, consume, groups, transactions)
-
-
 def _line(name: str, user: User) -> str:
     from twinlog.ops.lines import user_line
 
     fields = user.model_dump(mode="json", exclude_defaults=True)
     return user_line(name, fields)
-
-
-def _owner(name: str | None, default_user: bool, client_id: str | None, default_client_id: bool) -> Owner:
-    from twinlog.wire.quotas import DEFAULT, Owner
-
-    if (name is not None and default_user) or (client_id is not None and default_client_id):
-        raise UsageError(
-            "a default is for those that are not named", hint="leave the name or the default out"
-        )
-    return Owner(DEFAULT if default_user else name, DEFAULT if default_client_id else client_id)
-
-
-def _limits(
-    produce: str | None, consume: str | None, request: float | None, mutation: float | None
-) -> dict[Limit, float]:
-    from twinlog.spec.units import UnitError, parse_rate
-    from twinlog.wire.quotas import Limit
-
-    try:
-        rates = {Limit.PRODUCE: produce, Limit.CONSUME: consume}
-        found = {limit: float(parse_rate(text)) for limit, text in rates.items() if text is not None}
-    except UnitError as error:
-        raise UsageError(error.what, hint=error.hint) from None
-    counts = {Limit.REQUEST: request, Limit.MUTATION: mutation}
-    return found | {limit: count for limit, count in counts.items() if count is not None}
-
-
-def _limit(name: str) -> Limit:
-    from twinlog.wire.quotas import Limit
-
-    return Limit[name.upper()]
-
-
-def _shown(limits: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.12g}" for name, value in limits.items())

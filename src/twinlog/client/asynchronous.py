@@ -19,7 +19,7 @@ from twinlog.client.outcomes import Outcome
 from twinlog.client.producer import Acks, Producer
 from twinlog.client.sent import Sent
 from twinlog.wire.driver import Headers, Outgoing
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 T = TypeVar("T")
 

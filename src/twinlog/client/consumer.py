@@ -14,8 +14,9 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, TypedDict, Unpack
 
+from twinlog.client.balance import Balance, balanced
 from twinlog.client.handed import Handed
 from twinlog.client.held import Held
 from twinlog.client.pace import LEAST_S, Pace
@@ -25,23 +26,27 @@ from twinlog.errors import SiteError, TwinlogError, UsageError
 from twinlog.wire.access import Access
 from twinlog.wire.driver import Settings
 from twinlog.wire.offsets import TopicPartition
-from twinlog.wire.receiver import COMMIT_S, Begin, Received, Receiver
+from twinlog.wire.received import Received
+from twinlog.wire.receiver import COMMIT_S, Begin, Receiver
 from twinlog.wire.roles import Standing
 
 Read = Literal["all", "twin"]
 Start = Literal["earliest", "latest"]
-Balance = Literal["cooperative", "eager", "broker"]
 MOST_AT_ONCE = 500
 MOST_HELD_BYTES = 32 * 1024 * 1024
 WAIT_S = 0.5
 ASSIGN_S = 30.0  # until a group has given out its partitions
 ASSIGN_AGAIN_S = 0.05
-# How members share partitions. The last is the group protocol of KIP-848, where the broker decides.
-BALANCES: Mapping[str, Settings] = {
-    "cooperative": {"partition.assignment.strategy": "cooperative-sticky"},
-    "eager": {"partition.assignment.strategy": "range,roundrobin"},
-    "broker": {"group.protocol": "consumer"},
-}
+
+
+class Reading(TypedDict, total=False):
+    """How a Consumer reads; what is left out is as its constructor says."""
+
+    read: Read
+    start: Start
+    balance: Balance
+    uncommitted: bool
+    begin: Begin | None
 
 
 class RolesChanged(SiteError):
@@ -66,7 +71,7 @@ class Consumer:
         ways: Ways | None = None,
     ) -> None:
         used = ways if ways is not None else Ways()
-        own = {**_balanced(balance), "isolation.level": _isolated(uncommitted)}
+        own = {**balanced(balance), "isolation.level": _isolated(uncommitted)}
         self._held = Held()
         self._handed = Handed()
         self._paused: tuple[TopicPartition, ...] = ()
@@ -89,27 +94,12 @@ class Consumer:
         group: str,
         topics: Sequence[str],
         *,
-        read: Read = "all",
-        start: Start = "earliest",
-        balance: Balance = "cooperative",
-        uncommitted: bool = False,
-        begin: Begin | None = None,
         settings: Settings | None = None,
+        **reading: Unpack[Reading],
     ) -> Self:
-        """A consumer of a user of the file; `settings` are librdkafka's own."""
+        """A consumer of a user of the file; `settings` are librdkafka's own, the rest is as above."""
         bound = of_user(file, user, settings)
-        return cls(
-            bound.active,
-            bound.standby,
-            group=group,
-            topics=topics,
-            read=read,
-            start=start,
-            balance=balance,
-            uncommitted=uncommitted,
-            begin=begin,
-            ways=bound.ways,
-        )
+        return cls(bound.active, bound.standby, group=group, topics=topics, ways=bound.ways, **reading)
 
     def poll(self, timeout_s: float) -> Received | None:
         """The next record, or None if none could be handed out in time."""
@@ -173,6 +163,18 @@ class Consumer:
         while not (places := self._receiver.assigned) and time.monotonic() < deadline:
             self._fill(ASSIGN_AGAIN_S)
         return places
+
+    def unread(self, timeout_s: float = ASSIGN_S) -> dict[TopicPartition, int]:
+        """The partitions that it reads and that hold more for it, with the ends that they have now.
+
+        A group that has committed nothing is taken to begin at the beginning.
+        """
+        places = self.assigned(timeout_s)
+        standing = {**self._receiver.committed(places), **self._handed.positions}
+        bounds = {place: self._receiver.bounds(place) for place in places}
+        return {
+            place: end for place, (first, end) in bounds.items() if max(first, standing.get(place, 0)) < end
+        }
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Go on at other offsets, in partitions that it reads."""
@@ -271,15 +273,6 @@ class Consumer:
         self._handed.drop(places)
         gone = set(places)
         self._paused = tuple(place for place in self._paused if place not in gone)
-
-
-def _balanced(balance: str) -> Settings:
-    if balance not in BALANCES:
-        known = ", ".join(f"'{one}'" for one in BALANCES)
-        raise UsageError(
-            f"balance is one of {known}, not {balance!r}", hint="how should members share partitions?"
-        )
-    return BALANCES[balance]
 
 
 def _isolated(uncommitted: bool) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from operator import itemgetter
 
 from twinlog.wire.offsets import TopicPartition
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 _PLACE = itemgetter(0, 1)
 _OFFSET = itemgetter(2)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 
 from twinlog.wire.offsets import TopicPartition
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 
 class Held:

@@ -18,9 +18,9 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, TypedDict, Unpack
 
-from twinlog.client.outcomes import NotDone, Outcome
+from twinlog.client.outcomes import Done, NotDone, Outcome
 from twinlog.client.partitioning import Turns
 from twinlog.client.pending import Write
 from twinlog.client.sent import Sent
@@ -41,6 +41,15 @@ SERVE_S = 0.1
 HEAR_EVERY = 256  # sends, a power of two; while nobody waits for callbacks
 STAND_BACK_S = 0.002  # of the thread that hears, after a round in which the sender did so itself
 LOOK_S = 10.0  # for a topic's first look at the active
+
+
+class Writing(TypedDict, total=False):
+    """How a Producer writes; what is left out is as its constructor says."""
+
+    acks: Acks
+    degrade: bool
+    timeout_s: float
+    keyless: Keyless
 
 
 class Producer:
@@ -82,23 +91,12 @@ class Producer:
         file: str | Path,
         user: str,
         *,
-        acks: Acks = "all",
-        degrade: bool = False,
-        timeout_s: float = 30.0,
-        keyless: Keyless = "sticky",
         settings: Settings | None = None,
+        **writing: Unpack[Writing],
     ) -> Self:
-        """A producer of a user of the file; `settings` are librdkafka's own."""
+        """A producer of a user of the file; `settings` are librdkafka's own, the rest is as above."""
         bound = of_user(file, user, settings)
-        return cls(
-            bound.active,
-            bound.standby,
-            acks=acks,
-            degrade=degrade,
-            timeout_s=timeout_s,
-            keyless=keyless,
-            ways=bound.ways,
-        )
+        return cls(bound.active, bound.standby, ways=bound.ways, **writing)
 
     def send(
         self,
@@ -135,8 +133,20 @@ class Producer:
 
     def send_many(self, records: Iterable[Outgoing], acks: Acks | None = None) -> list[Outcome]:
         """Write records and wait for all of them; returns their outcomes in the same order."""
-        sent = [self.send(*record, acks) for record in records]
-        return [one.result() for one in sent]
+        send = self.send
+        # Taken apart by name: `send(*record)` costs half as much again.
+        sent = [
+            send(topic, value, key, headers, partition, timestamp_ms, acks)
+            for topic, value, key, headers, partition, timestamp_ms in records
+        ]
+        # Heard here, and not in the other thread while this one waits to be woken.
+        while sent and not sent[-1].done() and not self._is_closed:
+            self._sender.serve(SERVE_S)
+        return [
+            # What `result` would make of it, without a call for each.
+            Done(one.partition, one.offset) if one.offset >= 0 and one.standing is None else one.result()
+            for one in sent
+        ]
 
     def takes_at_once(self, topic: str) -> bool:
         """True if a record for this topic with the usual acks would not have to wait before it is sent."""

@@ -3,16 +3,19 @@
 A record that fails goes to the retry topic with a time before which nobody should try it, and after the
 last attempt to the dead-letter topic. Headers of our own carry where it came from, how often it was
 tried, when it is due and what went wrong; its key, value, time and other headers stay as they were.
-`redriven` sends a dead letter back to where it came from, as if it had never been tried. `Worker`
-(`worker.py`) does all this.
+`redriven` sends a dead letter back to where it came from, as if it had never been tried. `Worker` and
+`redrive` (`worker.py`, `redriving.py`) do all this.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from twinlog.errors import UsageError
 from twinlog.wire.driver import Headers, Outgoing
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 ORIGIN, ATTEMPTS, DUE, REASON = "twinlog-origin", "twinlog-attempts", "twinlog-due-ms", "twinlog-reason"
 _OURS = frozenset([ORIGIN, ATTEMPTS, DUE, REASON])
@@ -61,10 +64,40 @@ def due_ms(record: Received) -> int:
     return _number(record, DUE)
 
 
-def redriven(record: Received) -> Outgoing:
-    """A dead letter on its way back to the topic that it came from."""
-    topic = _origin(record).rpartition("/")[0].rpartition("/")[0]
+def origin_topic(record: Received) -> str | None:
+    """The topic that a retried record or a dead letter came from first; None if it does not say."""
+    topic, _, place = (_header(record, ORIGIN) or b"").decode(errors="replace").partition("/")
+    partition, _, offset = place.partition("/")
+    return topic if topic and partition.isdigit() and offset.isdigit() else None
+
+
+def redriven(record: Received, to: str | None = None) -> Outgoing:
+    """A dead letter on its way back to the topic that it came from, or `to` if it does not say."""
+    topic = origin_topic(record) or to
+    if topic is None:
+        raise UsageError(
+            f"the record at offset {record.offset} does not say where it came from",
+            where=f"{record.topic}-{record.partition}",
+            hint="name the topic for such records: to='...', or --to TOPIC",
+        )
     return _moved(record, topic, _own(record))
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Dead letters that came from one topic for one reason. `topic` is None where they do not say."""
+
+    topic: str | None
+    reason: str
+    records: int
+
+
+def sorted_out(records: Iterable[Received]) -> list[Letters]:
+    """Dead letters by where they came from and why, the most frequent first."""
+    counts = Counter(
+        (origin_topic(one), (_header(one, REASON) or b"").decode(errors="replace")) for one in records
+    )
+    return [Letters(topic, reason, count) for (topic, reason), count in counts.most_common()]
 
 
 def _moved(record: Received, topic: str, headers: Headers) -> Outgoing:

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 from twinlog.client.serializers import Half, Serializer, Spot
 from twinlog.errors import UsageError
 from twinlog.wire.driver import Headers, Outgoing
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -57,7 +57,10 @@ class Topic(Generic[K, V]):
     def read(self, record: Received) -> Typed[K, V]:
         """A record of this topic with its types."""
         if record.topic != self.name:
-            raise UsageError(f"the record is of topic '{record.topic}', not of '{self.name}'")
+            raise UsageError(
+                f"the record is of topic '{record.topic}', not of '{self.name}'",
+                hint="which Topic was declared for it?",
+            )
         return Typed(
             None if record.key is None else self.key.decode(record.key, self._spot(Half.KEY)),
             None if record.value is None else self.value.decode(record.value, self._spot(Half.VALUE)),

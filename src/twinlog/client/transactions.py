@@ -20,7 +20,7 @@ from twinlog.client.consumer import MOST_AT_ONCE, Consumer
 from twinlog.client.ways import Ways, of_user
 from twinlog.wire.access import Access
 from twinlog.wire.driver import LOG, NoRoom, Outgoing, Settings
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 from twinlog.wire.transactional import Transactional, TransactionFailed
 
 SERVE_S = 0.1

@@ -2,8 +2,8 @@
 
 A program makes one of a consumer of the topic and its retry topic, a producer, and the function that
 does the work. What fails is written to the retry or dead-letter topic before it is committed, so a
-record is never lost; one whose worker died before the commit is dealt with again. `redrive` empties the
-dead-letter topic back into the topics that its records came from.
+record is never lost; one whose worker died before the commit is dealt with again. What ended as a
+dead letter can be sent back (`redriving.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from twinlog.client.consumer import MOST_AT_ONCE, Consumer
 from twinlog.client.outcomes import Done
 from twinlog.client.producer import Producer
-from twinlog.client.retries import Retries, due_ms, redriven
+from twinlog.client.retries import Retries, due_ms
 from twinlog.errors import UnknownOutcome
 from twinlog.wire.driver import Outgoing
 from twinlog.wire.offsets import TopicPartition
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 Clock = Callable[[], int]
 
@@ -70,7 +70,7 @@ class Worker:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             again = self._retries.failed(record, reason, self._now_ms())
-            _replace(self._consumer, self._producer, [record], [again])
+            replace(self._consumer, self._producer, [record], [again])
         return True
 
     def _resume(self) -> None:
@@ -88,24 +88,19 @@ class Worker:
         return max(0.0, min(timeout_s, (min(self._waiting.values()) - self._now_ms()) / 1000))
 
 
-def redrive(consumer: Consumer, producer: Producer, *, idle_s: float = 5.0) -> int:
-    """Send dead letters back to where they came from, until none has come for a while; how many it were."""
-    count = 0
-    while records := consumer.poll_many(idle_s):
-        _replace(consumer, producer, records, [redriven(record) for record in records])
-        consumer.commit()
-        count += len(records)
-    return count
-
-
-def _replace(
+def replace(
     consumer: Consumer, producer: Producer, taken: Sequence[Received], written: Sequence[Outgoing]
 ) -> None:
     """Write records in the place of others, which are committed next; if that fails they come again."""
     for outcome in producer.send_many(written):
         if not isinstance(outcome, Done):
-            consumer.seek({record[:2]: record.offset for record in reversed(taken)})
+            consumer.seek(firsts(taken))
             raise UnknownOutcome(
                 f"a record for '{written[0].topic}' may not have been written: {outcome.reason}",
                 hint="what it replaces was not committed, and will be taken again",
             )
+
+
+def firsts(records: Sequence[Received]) -> dict[TopicPartition, int]:
+    """The first offset of each partition."""
+    return {record[:2]: record.offset for record in reversed(records)}

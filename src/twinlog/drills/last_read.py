@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 
-from twinlog.drills.cast import Names
+from twinlog.drills.cast import USER, Names
 from twinlog.drills.history import Final, Salvaged
+from twinlog.drills.reach import tuning_of
 from twinlog.mirror import stretch
 from twinlog.sites.home import Home
 from twinlog.traffic import stock
@@ -20,9 +21,12 @@ from twinlog.wire import offsets, topics
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.contents import contents
 from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.receiver import Receiver
 from twinlog.wire.recode import entries
 
 LOOK_AGAIN_S = 0.2
+MOST_AT_ONCE = 500
+NO_MORE_S = 5.0  # so long nothing comes when all is read
 STILL_S = 1.0  # so long both ends must be alike: what a client sent last may be on its way
 
 
@@ -69,6 +73,24 @@ def finals(home: Home, site: str, names: Names) -> Iterator[Final]:
                     value = names.value(contents(bytes(entry.rest)).value)
                     now_s = time.time()
                     yield Final(site, topic, partition, entry.offset, value, entry.timestamp_ms, now_s)
+
+
+def readable(home: Home, site: str) -> int:
+    """How many records a consumer finds at a site now.
+
+    Without asking where partitions end: a leader whose followers are all gone cannot say so.
+    """
+    receiver = Receiver(
+        home.user_access(USER, site), group=f"{USER}-looks", start="earliest", tuning=tuning_of(home)
+    )
+    count = 0
+    try:
+        receiver.assign(dict.fromkeys(mirrored(home), 0))
+        while taken := receiver.take(MOST_AT_ONCE, NO_MORE_S):
+            count += len(taken)
+    finally:
+        receiver.close()
+    return count
 
 
 def salvaged(home: Home, lost: Mapping[int, str], names: Names) -> Iterator[Salvaged]:

@@ -115,7 +115,7 @@ class Stage:
 
     def readable(self, site: str) -> int:
         """How many records a reader finds at a site now."""
-        return sum(1 for _ in last_read.finals(self.home, site, self.load.names))
+        return last_read.readable(self.home, site)
 
     def _rest(self, clients: Sequence[Client]) -> None:
         if waiting := self.load.wait_until_going_on(BACK_TIMEOUT_S, clients):

@@ -12,20 +12,35 @@ from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from twinlog.export.link import LinkSeen
 from twinlog.export.observation import PARTS, GroupSeen, Seen
+from twinlog.mirror import gauges
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.topics import Partition, TopicState
 
 NOTHING = -1
+LINK = "link"
 _PLACE = ("topic", "partition")
 _GROUP_PLACE = ("consumergroup", "topic", "partition")
 _GROUP_TOPIC = ("consumergroup", "topic")
 _SITE = ("bus", "site")
 
 
-def families(seen: Seen, bus: str, site: str, *, is_active: bool) -> Iterator[Metric]:
-    """All metrics of one site."""
+def families(
+    seen: Seen, bus: str, site: str, *, is_active: bool, link: LinkSeen | None = None
+) -> Iterator[Metric]:
+    """All metrics of one site; `link` is what it is the active end of."""
+    problems = seen.problems if link is None or not link.problem else {**seen.problems, LINK: link.problem}
     yield from _site(seen, bus, site, is_active)
+    yield _gauge(
+        "twinlog_scrape_failed",
+        "1 if this part of what is looked at could not be had.",
+        (*_SITE, "part"),
+        [((bus, site, part), part in problems) for part in (*PARTS, *([] if link is None else [LINK]))],
+    )
+    if link is not None and not link.problem:
+        yield gauges.running(bus, link.is_running)
+        yield from gauges.lag(bus, link.partitions)
     if seen.is_up:
         yield from _brokers(seen)
         yield from _topics(seen)
@@ -37,12 +52,6 @@ def _site(seen: Seen, bus: str, site: str, is_active: bool) -> Iterator[Metric]:
     yield _gauge("twinlog_site_up", "1 if the site answered.", _SITE, [((bus, site), seen.is_up)])
     yield _gauge("twinlog_site_active", "1 if clients write at this site.", _SITE, [((bus, site), is_active)])
     yield _gauge("twinlog_scrape_seconds", "How long looking took.", _SITE, [((bus, site), seen.seconds)])
-    yield _gauge(
-        "twinlog_scrape_failed",
-        "1 if this part of what is looked at could not be had.",
-        (*_SITE, "part"),
-        [((bus, site, part), part in seen.problems) for part in PARTS],
-    )
 
 
 def _brokers(seen: Seen) -> Iterator[Metric]:

@@ -1,6 +1,6 @@
 """The pages that Prometheus asks for, over HTTP or HTTPS, with or without a password.
 
-    GET /metrics         the active site, whichever that is now
+    GET /metrics         the active site, whichever that is now, and how far the standby is behind it
     GET /metrics/NAME    one site
     GET /healthz         ok, as long as this process answers
 
@@ -28,6 +28,7 @@ from prometheus_client.registry import Collector
 
 from twinlog.errors import PrerequisiteError, UsageError
 from twinlog.export.families import families
+from twinlog.export.link import LinkSeen
 from twinlog.export.observation import Watch
 from twinlog.wire.addresses import HostPort
 
@@ -46,31 +47,45 @@ class Tls:
     authority: Path | None = None
 
 
+@dataclass(frozen=True)
+class Looks:
+    """Who looks at what of a bus, and which of its sites is active now."""
+
+    name: str
+    sites: Mapping[str, Watch]
+    active: Callable[[], str]
+    link: Callable[[], LinkSeen] | None = None  # of a bus with two sites
+
+
 class SiteCollector(Collector):
     """The metrics of one site, looked at when they are asked for."""
 
-    def __init__(self, bus: str, site: str, watch: Watch, active: Callable[[], str]) -> None:
+    def __init__(self, bus: Looks, site: str) -> None:
         self._bus = bus
         self._site = site
-        self._watch = watch
-        self._active = active
 
     def collect(self) -> Iterable[Metric]:
         """All metrics, as they are now."""
-        is_active = self._active() == self._site
-        yield from families(self._watch.seen(), self._bus, self._site, is_active=is_active)
+        is_active = self._bus.active() == self._site
+        yield from families(
+            self._bus.sites[self._site].seen(),
+            self._bus.name,
+            self._site,
+            is_active=is_active,
+            link=self._bus.link() if is_active and self._bus.link is not None else None,
+        )
 
     def describe(self) -> Iterable[Metric]:
         """Nothing before it is asked for: registering must not wait for a site."""
         return ()
 
 
-def pages(bus: str, watches: Mapping[str, Watch], active: Callable[[], str], login: str | None) -> Wsgi:
+def pages(bus: Looks, login: str | None) -> Wsgi:
     """The whole application; `login` is "user:password"."""
     apps: dict[str, Wsgi] = {}
-    for site, watch in watches.items():
+    for site in bus.sites:
         registry = CollectorRegistry()
-        registry.register(SiteCollector(bus, site, watch, active))
+        registry.register(SiteCollector(bus, site))
         apps[site] = make_wsgi_app(registry)
     expected = None if login is None else "Basic " + base64.b64encode(login.encode()).decode()
 
@@ -83,8 +98,8 @@ def pages(bus: str, watches: Mapping[str, Watch], active: Callable[[], str], log
             challenge = [("WWW-Authenticate", 'Basic realm="metrics"')]
             return _text(start, "401 Unauthorized", "a user and a password are needed\n", challenge)
         if path == "/":
-            return _text(start, "200 OK", _index(bus, apps), kind="text/html; charset=utf-8")
-        site = active() if path == METRICS else path.removeprefix(f"{METRICS}/")
+            return _text(start, "200 OK", _index(bus.name, apps), kind="text/html; charset=utf-8")
+        site = bus.active() if path == METRICS else path.removeprefix(f"{METRICS}/")
         if site not in apps:
             return _text(start, "404 Not Found", f"see {METRICS} and {METRICS}/NAME\n")
         return apps[site](environ, start)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from twinlog.errors import TwinlogError
 from twinlog.mirror.track import TopicPartition
 from twinlog.spec.patterns import ANY, is_meant
-from twinlog.wire import codes, groups, offsets, share_offsets
+from twinlog.wire import arrivals, codes, groups, offsets, share_offsets
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.groups import Committed, Group
 
@@ -171,7 +171,7 @@ class GroupCopier:
                 there is None or (there.type == CLASSIC and not there.has_members)
             ):
                 wanted.append(name)
-        return groups.prime(self._standby, wanted) if wanted else ()
+        return arrivals.prime(self._standby, wanted) if wanted else ()
 
     def _commit(self, commits: Mapping[str, Offsets], theirs: Mapping[str, Group]) -> dict[str, str]:
         """Set offsets at the standby; gives the groups that refused some, and why."""

@@ -18,6 +18,7 @@ from typing import Any, Self
 from twinlog.errors import TwinlogError
 from twinlog.mirror import link
 from twinlog.mirror.board import Board, read_board
+from twinlog.mirror.following import Wanted
 from twinlog.sites.home import Home
 from twinlog.wire import offsets, producers, topics
 from twinlog.wire.cluster import Cluster, Patience
@@ -106,6 +107,10 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let both sites go."""
         self._here.close()
         self._there.close()
 
@@ -141,11 +146,12 @@ class Watch:
         return self._put_together(board, runs, found)
 
     def _mirrored(self) -> list[TopicPartition]:
-        wanted = sorted(name for name, topic in self._home.bus.topics.items() if topic.mirror)
-        there = {topic.name: len(topic.partitions) for topic in topics.describe(self._there, wanted)}
+        wanted = Wanted.of(self._home.bus)
+        there = {topic.name: len(topic.partitions) for topic in topics.describe(self._there)}
         return [
             (topic.name, number)
-            for topic in topics.describe(self._here, wanted)
+            for topic in topics.describe(self._here)
+            if wanted.means(topic.name)
             for number in range(min(len(topic.partitions), there.get(topic.name, 0)))
         ]
 

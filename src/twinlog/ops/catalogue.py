@@ -13,10 +13,14 @@ from difflib import get_close_matches
 
 from twinlog.errors import KafkaError
 from twinlog.wire import codes, logdirs, offsets, topics
+from twinlog.wire.acls import Operation
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.logdirs import LogDir
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.topics import TopicState
+
+# How it is said of a user, and under which word the file has it.
+_WORDS = {Operation.READ: ("read", "consume"), Operation.WRITE: ("write to", "produce")}
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,18 @@ def missing(name: str, there: Sequence[str], where: str) -> KafkaError:
     hint = f"did you mean {near[0]}?" if near else "twinlog topic list"
     code = codes.name_of(codes.UNKNOWN_TOPIC_OR_PARTITION)
     return KafkaError(f"there is no topic '{name}'", code=code, where=where, hint=hint)
+
+
+def insist(topic: TopicState, operation: Operation, user: str, where: str) -> None:
+    """Raise if a user certainly may not do something with a topic; before anything was sent."""
+    if topic.allowed is not None and operation not in topic.allowed:
+        verb, key = _WORDS[operation]
+        raise KafkaError(
+            f"user '{user}' may not {verb} topic '{topic.name}': TOPIC_AUTHORIZATION_FAILED",
+            code="TOPIC_AUTHORIZATION_FAILED",
+            where=where,
+            hint=f"in the file, {user}: {{{key}: [{topic.name}]}}; then: twinlog apply",
+        )
 
 
 def places_of(found: Sequence[TopicState], partitions: Collection[int] = ()) -> list[TopicPartition]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from twinlog.errors import UsageError
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 Wanted = Callable[[Received], bool]
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from twinlog.errors import UsageError
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 Shown = Callable[[bytes | None], bytes]
 Piece = Callable[[Received], bytes]

@@ -12,14 +12,23 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def topic_line(name: str, *, partitions: int, replication: int | None, config: Mapping[str, str]) -> str:
-    """A topic as it stands under `topics:`."""
-    fields: dict[str, Any] = {"partitions": partitions}
+def topic_line(
+    name: str, *, partitions: int | None = None, replication: int | None = None, config: Mapping[str, str]
+) -> str:
+    """A topic as it stands under `topics:`, as far as it is known here."""
+    fields: dict[str, Any] = {}
+    if partitions is not None:
+        fields["partitions"] = partitions
     if replication is not None:
         fields["replication"] = replication
     if config:
         fields["config"] = dict(config)
     return f"{name}: {_flow(fields)}"
+
+
+def setting_line(key: str, value: str) -> str:
+    """A setting of brokers as it stands under `kafka:`."""
+    return f"{key}: {_value(value)}"
 
 
 def user_line(name: str, fields: Mapping[str, Any]) -> str:

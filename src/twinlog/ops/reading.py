@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from twinlog.errors import SiteError
 from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Tuning
 from twinlog.wire.offsets import TopicPartition
-from twinlog.wire.receiver import Received, Receiver
+from twinlog.wire.received import Received
+from twinlog.wire.receiver import Receiver
 
 PIECE_RECORDS = 1000
 TURN_S = 0.5
@@ -30,10 +32,6 @@ class Options:
     read_committed: bool = True
     timeout_s: float = 10.0  # until the first record, or the end, must have come
     tuning: Tuning = field(default_factory=Tuning)
-
-
-class NothingCame(Exception):
-    """Neither a record nor the end of a partition came in time."""
 
 
 def from_places(
@@ -75,7 +73,6 @@ def in_group(
     def lost(places: list[TopicPartition]) -> None:
         for place in places:
             given.pop(place, None)
-            receiver.ended.discard(place)
 
     def is_read() -> bool:
         assigned = set(receiver.assigned)
@@ -116,5 +113,9 @@ def _pieces(receiver: Receiver, options: Options, is_over: Callable[[], bool]) -
         if piece or len(receiver.ended) != ended:
             last_news, ended = time.monotonic(), len(receiver.ended)
         elif not options.follow and time.monotonic() - last_news > options.timeout_s:
-            raise NothingCame
+            raise SiteError(
+                f"neither a record nor the end of a partition came within {options.timeout_s:g} s",
+                where=receiver.where,
+                hint="are all brokers up? twinlog status",
+            )
         yield piece

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from twinlog.wire.access import Mechanism
 from twinlog.wire.acls import Acl
@@ -20,17 +21,13 @@ from twinlog.wire.topics import NewTopic
 class Step:
     """Base of all steps."""
 
+    kind: ClassVar[str] = "site"  # what it is about, in a word
     site: str
 
     @property
     def destructive(self) -> bool:
         """True if it cannot be taken back."""
         return False
-
-    @property
-    def kind(self) -> str:
-        """What it is about, in a word."""
-        return "site"
 
     @property
     def what(self) -> str:
@@ -53,13 +50,10 @@ class Start(Step):
 class Restart(Step):
     """A running node was configured otherwise than the file says now."""
 
+    kind: ClassVar[str] = "node"
     node: int
     name: str
     changed: Mapping[str, tuple[str | None, str | None]] = field(hash=False)
-
-    @property
-    def kind(self) -> str:
-        return "node"
 
     @property
     def what(self) -> str:
@@ -84,13 +78,10 @@ class Unknown(Step):
 class Impossible(Step):
     """What the file wants and `apply` cannot do."""
 
+    kind: ClassVar[str] = "cannot"
     subject: str
     problem: str
     hint: str = ""
-
-    @property
-    def kind(self) -> str:
-        return "cannot"
 
     @property
     def what(self) -> str:
@@ -101,11 +92,8 @@ class Impossible(Step):
 class SetCluster(Step):
     """Settings that a whole site shares and its controllers keep."""
 
+    kind: ClassVar[str] = "setting"
     values: Mapping[str, str] = field(hash=False)
-
-    @property
-    def kind(self) -> str:
-        return "setting"
 
     @property
     def what(self) -> str:
@@ -116,11 +104,8 @@ class SetCluster(Step):
 class CreateTopic(Step):
     """A declared topic does not exist."""
 
+    kind: ClassVar[str] = "topic"
     topic: NewTopic
-
-    @property
-    def kind(self) -> str:
-        return "topic"
 
     @property
     def what(self) -> str:
@@ -132,13 +117,10 @@ class CreateTopic(Step):
 class WidenTopic(Step):
     """A topic has fewer partitions than declared."""
 
+    kind: ClassVar[str] = "topic"
     name: str
     before: int
     total: int
-
-    @property
-    def kind(self) -> str:
-        return "topic"
 
     @property
     def what(self) -> str:
@@ -149,15 +131,12 @@ class WidenTopic(Step):
 class SetTopic(Step):
     """A topic's settings differ."""
 
+    kind: ClassVar[str] = "topic"
     name: str
     values: Mapping[str, str] = field(hash=False)
     unset: tuple[str, ...]
     before: Mapping[str, str] = field(hash=False)
     loses_records: bool = False
-
-    @property
-    def kind(self) -> str:
-        return "topic"
 
     @property
     def destructive(self) -> bool:
@@ -174,11 +153,8 @@ class SetTopic(Step):
 class DeleteTopic(Step):
     """A topic is there that the file does not have, and the user asked to prune."""
 
+    kind: ClassVar[str] = "topic"
     name: str
-
-    @property
-    def kind(self) -> str:
-        return "topic"
 
     @property
     def destructive(self) -> bool:
@@ -193,6 +169,7 @@ class DeleteTopic(Step):
 class SetPassword(Step):
     """A user has no password at the site yet, or another one."""
 
+    kind: ClassVar[str] = "user"
     user: str
     mechanism: Mechanism
     why: str
@@ -204,10 +181,6 @@ class SetPassword(Step):
         return self.is_foreign
 
     @property
-    def kind(self) -> str:
-        return "user"
-
-    @property
     def what(self) -> str:
         doing = "invent and set a password for" if self.is_new else "set the password of"
         return f"{doing} {self.user} ({self.mechanism}): {self.why}"
@@ -217,13 +190,10 @@ class SetPassword(Step):
 class RemovePassword(Step):
     """Somebody can log in who is not, or not so, in the file."""
 
+    kind: ClassVar[str] = "user"
     user: str
     mechanism: Mechanism
     why: str
-
-    @property
-    def kind(self) -> str:
-        return "user"
 
     @property
     def destructive(self) -> bool:
@@ -238,12 +208,9 @@ class RemovePassword(Step):
 class Grant(Step):
     """A user lacks rights that the file gives."""
 
+    kind: ClassVar[str] = "rights"
     principal: str
     rules: frozenset[Acl]
-
-    @property
-    def kind(self) -> str:
-        return "rights"
 
     @property
     def what(self) -> str:
@@ -254,12 +221,9 @@ class Grant(Step):
 class Revoke(Step):
     """A user has rights that the file does not give. Narrowing loses no record: not destructive."""
 
+    kind: ClassVar[str] = "rights"
     principal: str
     rules: frozenset[Acl]
-
-    @property
-    def kind(self) -> str:
-        return "rights"
 
     @property
     def what(self) -> str:
@@ -270,12 +234,9 @@ class Revoke(Step):
 class SetRole(Step):
     """The site's role record is not there, or says something else."""
 
+    kind: ClassVar[str] = "role"
     standing: Standing
     before: Standing | None
-
-    @property
-    def kind(self) -> str:
-        return "role"
 
     @property
     def destructive(self) -> bool:
@@ -292,13 +253,10 @@ class SetRole(Step):
 class SetQuota(Step):
     """A user's limits differ."""
 
+    kind: ClassVar[str] = "quota"
     user: str
     values: Mapping[Limit, float] = field(hash=False)
     unset: tuple[Limit, ...]
-
-    @property
-    def kind(self) -> str:
-        return "quota"
 
     @property
     def what(self) -> str:

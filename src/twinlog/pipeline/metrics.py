@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from twinlog.mirror import gauges
 from twinlog.mirror.board import Board
 from twinlog.mirror.watch import PartitionStatus
 from twinlog.wire.addresses import HostPort
@@ -26,7 +27,6 @@ COUNTERS = {
     "surprises": "Times that a partition was begun again.",
     "refused": "Batches that the standby's guard refused under their producer's name.",
 }
-LABELS = ("bus", "topic", "partition")
 
 
 class LinkCollector(Collector):
@@ -41,9 +41,7 @@ class LinkCollector(Collector):
         """All metrics, as they are now."""
         yield from self._counters()
         yield from self._partitions()
-        up = GaugeMetricFamily("twinlog_link_running", "1 while the link copies.", labels=("bus",))
-        up.add_metric((self._bus,), 1.0 if self._board.state == "running" else 0.0)
-        yield up
+        yield gauges.running(self._bus, self._board.state == "running")
 
     def _counters(self) -> Iterator[Metric]:
         values = {**self._board.counts, "tasks_lost": self._board.losses}
@@ -53,25 +51,19 @@ class LinkCollector(Collector):
             yield family
 
     def _partitions(self) -> Iterator[Metric]:
-        lag = GaugeMetricFamily("twinlog_link_lag_records", "Records that the standby lacks.", labels=LABELS)
-        seconds = GaugeMetricFamily("twinlog_link_lag_seconds", "How long it has lacked them.", labels=LABELS)
-        for one in self._watched():
-            labels = (self._bus, one.topic, str(one.partition))
-            lag.add_metric(labels, one.lag_records)
-            if one.lag_s is not None:
-                seconds.add_metric(labels, one.lag_s)
-        stopped = GaugeMetricFamily("twinlog_link_stopped", "1 if it cannot be copied.", labels=LABELS)
+        yield from gauges.lag(self._bus, self._watched())
+        stopped = GaugeMetricFamily("twinlog_link_stopped", "1 if it cannot be copied.", labels=gauges.PLACE)
         age = GaugeMetricFamily(
             "twinlog_link_record_age_seconds",
             "Age of the last record when the standby had it; MirrorMaker calls it replication-latency.",
-            labels=LABELS,
+            labels=gauges.PLACE,
         )
         for news in list(self._board.partitions):
             labels = (self._bus, news.topic, str(news.partition))
             stopped.add_metric(labels, 1.0 if news.stopped else 0.0)
             if news.age_ms is not None:
                 age.add_metric(labels, news.age_ms / 1000)
-        yield from (lag, seconds, stopped, age)
+        yield from (stopped, age)
 
 
 @contextmanager

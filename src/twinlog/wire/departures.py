@@ -12,7 +12,7 @@ from collections.abc import Callable
 from kafka.protocol.consumer import LeaveGroupRequest, LeaveGroupResponse
 
 from twinlog.errors import KafkaError
-from twinlog.wire import codes, groups, heartbeats
+from twinlog.wire import arrivals, codes, groups, heartbeats
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.groups import Group
 from twinlog.wire.members import Member
@@ -43,7 +43,7 @@ def _leave(cluster: Cluster, coordinator: int, group: Group, members: tuple[Memb
     if group.type == CONSUMER:
         for member in members:
             try:
-                groups.heartbeat(cluster, coordinator, group.name, member.id, heartbeats.LEAVE)
+                arrivals.heartbeat(cluster, coordinator, group.name, member.id, heartbeats.LEAVE)
             except KafkaError as error:
                 if error.code not in _GONE:
                     raise

@@ -5,7 +5,9 @@ what became of a record is told from within `serve` and `flush`, and who waits f
 each of them, not for each record: at full speed a record may cost one Python call here, not ten.
 librdkafka repeats a record whose answer got lost, and Python is not told whether it did. So a refusal
 proves that a record is not in the log only if it is about the record itself (`is_certain`): a right
-that was taken away, say, may have been there when the first attempt was appended.
+that was taken away, say, may have been there when the first attempt was appended. One more proof: a
+producer that was refused its id has sent nothing. librdkafka asks for it once, before the first record,
+and raises its epoch by itself from then on; only transactions ask again, and are refused otherwise.
 """
 
 from __future__ import annotations
@@ -29,8 +31,10 @@ LOG = logging.getLogger("twinlog.client")
 LOG.addHandler(logging.NullHandler())
 _CLIENT_ID = "twinlog-client"
 _ANY_PARTITION = -1
+_NOT_QUEUED = "_error"  # what produce_batch adds to such records
 _NOW = 0
 _PURGE_S = 5.0  # what was purged is told at once
+_NO_ID = "CLUSTER_AUTHORIZATION_FAILED"  # the answer to InitProducerId of a user who may write nowhere
 # Refused for what the record is, and so at every attempt.
 _ABOUT_THE_RECORD = frozenset(
     [
@@ -161,6 +165,24 @@ class Sender:
         except confluent.KafkaException as error:
             raise self._refusal(error.args[0], f"sending to '{topic}'") from error
 
+    def queue_together(
+        self, topic: str, partition: int, key: bytes, values: Sequence[bytes], receipts: Sequence[Receipt]
+    ) -> list[Receipt]:
+        """Queue records in one call, to go in as few requests as they can; gives those that found no room."""
+        piece: list[dict[str, Any]] = [
+            {"value": value, "key": key, "callback": receipt.told}
+            for value, receipt in zip(values, receipts, strict=True)
+        ]
+        try:
+            queued = (self._producer or self._open()).produce_batch(topic, piece, partition)
+        except BufferError as error:
+            raise NoRoom("the producer's queue is full", where=self._where) from error
+        except confluent.KafkaException as error:
+            raise self._refusal(error.args[0], f"sending to '{topic}'") from error
+        if queued == len(piece):
+            return []
+        return [receipt for record, receipt in zip(piece, receipts, strict=True) if _NOT_QUEUED in record]
+
     def send(self, record: Outgoing, told: Told) -> None:
         """Queue a record and hear once what became of it."""
         receipt = Receipt(self)
@@ -172,8 +194,9 @@ class Sender:
         self.queue(*record, receipt)
 
     def serve(self, timeout_s: float) -> None:
-        """Wait for answers and tell them."""
-        self._listen(lambda producer: producer.poll(timeout_s))
+        """Wait for answers and tell them; nothing is heard any more when it is closed."""
+        if self._producer is not None:
+            self._listen(lambda producer: producer.poll(timeout_s))
 
     def flush(self, timeout_s: float) -> int:
         """Send all that is queued without lingering; returns how many records are left unanswered."""
@@ -187,11 +210,12 @@ class Sender:
 
     def _listen(self, how: Callable[[Any], int]) -> int:
         """Hear the driver once more when it says, once, that it has given up: records are answered after."""
+        producer = self._producer
         try:
-            return how(self._producer)
+            return how(producer)
         except confluent.KafkaException as error:
             self._fatal = explained(error.args[0], "the producer cannot go on", self._where)
-            return how(self._producer)
+            return how(producer)
         finally:
             self.wake()
 
@@ -213,6 +237,11 @@ class Sender:
         """How many records are queued or under way."""
         return 0 if self._producer is None else len(self._producer)
 
+    @property
+    def has_given_up(self) -> bool:
+        """True if the driver takes no record any more; a new Sender does."""
+        return self._fatal is not None
+
     def wake(self) -> None:
         """Let those who wait for an answer look again."""
         with self.answered:
@@ -222,7 +251,14 @@ class Sender:
         """What a refusal means, or an answer that names no offset."""
         if error is None:  # the broker knew the batch as one that it had taken long before
             return Failed("the record is in the log, and the site did not say where", "look for it", False)
-        said = explained(error, f"writing to '{message.topic()}'", self._where)
+        what = f"writing to '{message.topic()}'"
+        said = explained(error, what, self._where)
+        if self._fatal is not None and self._fatal.code == _NO_ID:
+            return Failed(
+                f"{self._where}: {what}: this user may write to no topic, so nothing was sent: {_NO_ID}",
+                f"may it produce to '{message.topic()}'? twinlog user rights --topic {message.topic()}",
+                True,
+            )
         if self._fatal is not None:
             return Failed(f"{said}: {self._fatal.what}", self._fatal.hint, is_certain(said.code))
         return Failed(str(said), said.hint, is_certain(said.code))
@@ -253,7 +289,7 @@ def explained(error: Any, what: str, where: str) -> KafkaError:
     """The error that librdkafka means: Kafka's own by Kafka's name, its own by its name without the mark."""
     code = error.code()
     if code == confluent.KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-        hint = "may this user write to any topic? Producers need that to begin: twinlog plan"
+        hint = "may this user write to any topic? producers need that to begin: twinlog user rights"
         return KafkaError(f"{what}: {error.name()}", code=error.name(), where=where, hint=hint)
     if code > codes.NONE:
         return codes.error_for(code, None, what, where)

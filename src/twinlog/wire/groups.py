@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
-from uuid import uuid4
 
 from kafka.protocol.admin import (
     DescribeGroupsRequest,
@@ -28,7 +27,7 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
-from twinlog.wire import codes, heartbeats, members
+from twinlog.wire import codes, members
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.connection import RawRequest
 from twinlog.wire.deadlines import Deadline
@@ -43,7 +42,6 @@ _BY_NAME = 9  # of OffsetFetch and OffsetCommit: later versions name topics by i
 _MANY_KEYS, _MANY_GROUPS = 4, 8  # of FindCoordinator and OffsetFetch: earlier ones take one at a time
 _DESCRIBE_CONSUMERS = Range(members.VERSION, members.VERSION)
 _DESCRIBE_SHARES = Range(members.SHARE_VERSION, members.SHARE_VERSION)
-_HEARTBEAT = Range(heartbeats.VERSION, heartbeats.VERSION)
 _COORDINATOR_MOVED = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "COORDINATOR_NOT_AVAILABLE",
@@ -107,45 +105,6 @@ def commit(
         return told
 
     return cluster.retry(attempt)
-
-
-def prime(cluster: Cluster, names: Iterable[str]) -> tuple[str, ...]:
-    """Make groups of the newer protocol exist, without members (KIP-848); gives those that were made.
-
-    A consumer of such a group that moves here from another cluster asks for its group at once, and gives
-    up for good when there is none; committing offsets makes one of the classic protocol, which is none.
-    Offsets that are there stay. A group that has members is not disturbed, only joined and left. Brokers
-    before Kafka 4.0 have no such groups.
-    """
-    wanted = tuple(names)
-
-    def attempt() -> tuple[str, ...]:
-        made: list[str] = []
-        for coordinator, theirs in by_coordinator(cluster, wanted).items():
-            if not cluster.broker(coordinator).knows(heartbeats.API_KEY, _HEARTBEAT):
-                continue
-            made += theirs
-            for name in theirs:
-                member = str(uuid4())
-                for epoch in (heartbeats.JOIN, heartbeats.LEAVE):
-                    heartbeat(cluster, coordinator, name, member, epoch)
-        return tuple(made)
-
-    return cluster.retry(attempt, repeatable=True)
-
-
-def heartbeat(cluster: Cluster, coordinator: int, name: str, member: str, epoch: int) -> None:
-    """Join or leave a group of the newer protocol in a member's name; one attempt, for use inside `retry`."""
-    request = RawRequest(
-        heartbeats.NAME,
-        heartbeats.API_KEY,
-        heartbeats.VERSION,
-        [heartbeats.encode(name, member, epoch)],
-        heartbeats.decode,
-    )
-    connection, deadline = cluster.broker(coordinator), Deadline(cluster.patience.request_s)
-    answer = connection.receive(connection.send_raw(request, deadline), deadline)
-    codes.check(answer.code, answer.message, f"joining or leaving group '{name}'", cluster.where)
 
 
 def _list(cluster: Cluster) -> tuple[Group, ...]:

@@ -1,6 +1,6 @@
 """The bytes of ConsumerGroupHeartbeat: how members join and leave groups of the newer protocol (KIP-848).
 
-Pure; `groups` sends them to make a group exist. By hand because kafka-python has no classes for it.
+Pure; `arrivals` sends them. By hand because kafka-python has no classes for it.
 A member names itself, joins in epoch 0 and leaves in epoch -1; of an answer only its code matters.
 """
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import confluent_kafka as confluent
 
@@ -21,13 +21,15 @@ from twinlog.wire.clientfiles.tuning import Role, Tuning
 from twinlog.wire.driver import LOG, Settings, explained, usual
 from twinlog.wire.errands import Errands
 from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.received import Received, from_message, without_stale
 from twinlog.wire.seeking import Seeking
+
+__all__ = ["COMMIT_S", "Begin", "Lost", "Received", "Receiver"]
 
 ASK_S = 10.0  # for questions about offsets
 COMMIT_S = 10.0
 SEEK_S = 10.0  # until a partition that was just assigned can be moved in
 _SEEK_AGAIN_S = 0.02
-_NO_HEADERS: tuple[tuple[str, bytes | None], ...] = ()
 # librdkafka tells of them and goes on by itself.
 _PASSING = frozenset(
     [
@@ -46,18 +48,6 @@ Lost = Callable[[list[TopicPartition]], None]
 Begin = Callable[[list[TopicPartition]], Mapping[TopicPartition, int]]
 
 
-class Received(NamedTuple):
-    """A record as it came."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-    timestamp_ms: int
-
-
 class Receiver:
     """A consumer that commits only when told to."""
 
@@ -72,7 +62,7 @@ class Receiver:
             "enable.auto.offset.store": False,
             **(settings or {}),
         }
-        self._where = ",".join(access.bootstrap)
+        self.where = ",".join(access.bootstrap)
         self._is_incremental = _is_incremental(used)
         self._gone: set[TopicPartition] = set()  # within the current `take`
         self._kept: list[Received] = []  # what came along with an error
@@ -92,6 +82,7 @@ class Receiver:
         def gone(_: Any, partitions: Any) -> None:
             places = [(one.topic, one.partition) for one in partitions]
             self._gone.update(places)
+            self.ended.difference_update(places)
             self._seeking.forget(places)
             lost(places)
 
@@ -133,8 +124,8 @@ class Receiver:
             self._gone.clear()  # what went before the first record came may be here again
             messages = [first, *self._consumer.consume(most - 1, 0.0)] if most > 1 else [first]
         except confluent.KafkaException as refusal:
-            raise explained(refusal.args[0], "reading", self._where) from refusal
-        got = [_received(message) for message in messages if message.error() is None]
+            raise explained(refusal.args[0], "reading", self.where) from refusal
+        got = [from_message(message) for message in messages if message.error() is None]
         if self._gone:
             got = without_stale(got, self._gone, self.assigned)
         if self._seeking:
@@ -162,7 +153,7 @@ class Receiver:
                 raise KafkaError(
                     f"moving to other offsets: {len(left)} partitions are not read yet",
                     code="STATE",
-                    where=self._where,
+                    where=self.where,
                     hint="are they assigned? they are when the first record was handed out",
                 )
             pause.wait(_SEEK_AGAIN_S)
@@ -172,7 +163,16 @@ class Receiver:
         """The first offset of each partition with this time or a later one, its end if there is none."""
         asked = _placed(dict.fromkeys(places, timestamp_ms))
         found = self._ask("asking for offsets by time", lambda it: it.offsets_for_times(asked, ASK_S))
-        return {place: offset if offset >= 0 else self._end(place) for place, offset in found.items()}
+        return {place: offset if offset >= 0 else self.bounds(place)[1] for place, offset in found.items()}
+
+    def bounds(self, place: TopicPartition) -> tuple[int, int]:
+        """Where a partition begins and ends now."""
+        try:
+            first, end = self._consumer.get_watermark_offsets(confluent.TopicPartition(*place), ASK_S)
+        except confluent.KafkaException as error:
+            what = f"asking for the bounds of {place[0]}-{place[1]}"
+            raise explained(error.args[0], what, self.where) from error
+        return int(first), int(end)
 
     def committed(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Where the group would go on; without partitions of which it has committed nothing."""
@@ -191,18 +191,18 @@ class Receiver:
                 lambda: self._consumer.commit(offsets=wanted, asynchronous=False), timeout_s
             )
         except confluent.KafkaException as error:
-            raise explained(error.args[0], what, self._where) from error
+            raise explained(error.args[0], what, self.where) from error
         except TimeoutError:
             raise KafkaError(
                 f"{what}: no answer after {timeout_s:g} s",
                 code="TIMED_OUT",
                 retriable=True,
-                where=self._where,
+                where=self.where,
                 hint="is the site up? twinlog status",
             ) from None
         for one in done:
             if one.error is not None:
-                raise explained(one.error, f"committing {one.topic}-{one.partition}", self._where)
+                raise explained(one.error, f"committing {one.topic}-{one.partition}", self.where)
 
     @property
     def membership(self) -> object:
@@ -217,19 +217,11 @@ class Receiver:
         try:
             answers = how(self._consumer)
         except confluent.KafkaException as error:
-            raise explained(error.args[0], what, self._where) from error
+            raise explained(error.args[0], what, self.where) from error
         for one in answers:
             if one.error is not None:
-                raise explained(one.error, f"{what} of {one.topic}-{one.partition}", self._where)
+                raise explained(one.error, f"{what} of {one.topic}-{one.partition}", self.where)
         return {(one.topic, one.partition): one.offset for one in answers}
-
-    def _end(self, place: TopicPartition) -> int:
-        try:
-            _, end = self._consumer.get_watermark_offsets(confluent.TopicPartition(*place), ASK_S)
-        except confluent.KafkaException as error:
-            what = f"asking for the end of {place[0]}-{place[1]}"
-            raise explained(error.args[0], what, self._where) from error
-        return int(end)
 
     def _move(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Ask librdkafka for moves; returns those that it cannot do yet, because it does not read there."""
@@ -240,7 +232,7 @@ class Receiver:
             except confluent.KafkaException as error:
                 if error.args[0].code() != confluent.KafkaError._STATE:
                     what = f"moving to offset {one.offset} of {one.topic}-{one.partition}"
-                    raise explained(error.args[0], what, self._where) from error
+                    raise explained(error.args[0], what, self.where) from error
                 left[one.topic, one.partition] = one.offset
         return left
 
@@ -260,29 +252,7 @@ class Receiver:
             elif error is not None and not self._is_member and error.code() == _NO_RIGHT_TO_GROUP:
                 continue  # librdkafka looks for a coordinator even where no group is joined
             elif error is not None and not error.retriable() and error.code() not in _PASSING:
-                raise explained(error, "reading", self._where)
-
-
-def without_stale(
-    got: Sequence[Received], gone: Collection[TopicPartition], assigned: Collection[TopicPartition]
-) -> list[Received]:
-    """Without records of partitions that were lost in the middle of a batch.
-
-    One that is assigned again begins where the group had committed, so what was collected before ends
-    where its offsets go back. In doubt a record is kept: to see it twice is less than never to see it.
-    """
-    begins: dict[TopicPartition, int] = {}
-    last: dict[TopicPartition, int] = {}
-    for index, record in enumerate(got):
-        place = record[:2]
-        if record.offset <= last.get(place, -1):
-            begins[place] = index
-        last[place] = record.offset
-    return [
-        record
-        for index, record in enumerate(got)
-        if record[:2] not in gone or (record[:2] in assigned and index >= begins.get(record[:2], 0))
-    ]
+                raise explained(error, "reading", self.where)
 
 
 def _is_incremental(settings: Mapping[str, Any]) -> bool:
@@ -294,20 +264,3 @@ def _is_incremental(settings: Mapping[str, Any]) -> bool:
 
 def _placed(positions: Mapping[TopicPartition, int]) -> list[Any]:
     return [confluent.TopicPartition(*place, offset) for place, offset in positions.items()]
-
-
-def _received(message: Any) -> Received:
-    headers = message.headers()
-    # A named tuple made by its own call takes twice as long, and this is done for every record.
-    return tuple.__new__(
-        Received,
-        (
-            message.topic(),
-            message.partition(),
-            message.offset(),
-            message.key(),
-            message.value(),
-            tuple(headers) if headers else _NO_HEADERS,
-            message.timestamp()[1],
-        ),
-    )

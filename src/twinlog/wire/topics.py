@@ -24,6 +24,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from twinlog.wire import codes
+from twinlog.wire.acls import Operation
 from twinlog.wire.cluster import Cluster
 
 NO_LEADER = -1
@@ -51,12 +52,13 @@ class Partition:
 
 @dataclass(frozen=True)
 class TopicState:
-    """A topic as it is at a cluster."""
+    """A topic as it is at a cluster. `allowed`: what the asker may do with it, where that was said."""
 
     name: str
     id: UUID
     internal: bool
     partitions: tuple[Partition, ...]
+    allowed: frozenset[Operation] | None = None
 
     @property
     def replication(self) -> int:
@@ -232,6 +234,7 @@ def _read_pages(cluster: Cluster, names: Sequence[str] | None) -> list[TopicStat
                     )
                     for partition in topic.partitions
                 ),
+                _operations(topic.topic_authorized_operations),
             )
         if answer.next_cursor is None:
             return list(found.values())
@@ -261,6 +264,11 @@ def _read_metadata(cluster: Cluster, names: Sequence[str] | None) -> list[TopicS
         )
         found.append(TopicState(topic.name or "", topic.topic_id, topic.is_internal, partitions))
     return found
+
+
+def _operations(bits: int) -> frozenset[Operation] | None:
+    """The operations of a bit field; none are said by the smallest number."""
+    return None if bits < 0 else frozenset(one for one in Operation if bits >> one & 1)
 
 
 def _metadata_of(names: Sequence[str] | None) -> MetadataRequest:

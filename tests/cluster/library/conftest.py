@@ -25,6 +25,7 @@ sites:
   a: {brokers: 1, controllers: 1}
 users:
   app: {produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}
+  reader: {consume: ["*"], groups: ["*"]}
 """
 
 MakeTopic = Callable[..., str]

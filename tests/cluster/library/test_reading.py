@@ -22,7 +22,7 @@ from twinlog import (
     TransactionalProducer,
     Worker,
 )
-from twinlog.client.consumer import BALANCES, Balance
+from twinlog.client.balance import BALANCES, Balance
 
 pytestmark = pytest.mark.cluster
 

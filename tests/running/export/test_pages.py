@@ -15,10 +15,13 @@ from pathlib import Path
 import pytest
 
 from twinlog.errors import PrerequisiteError, SiteError, UsageError
+from twinlog.export.link import LinkWatch
 from twinlog.export.observation import Filters, Watch
-from twinlog.export.pages import Tls, pages, served
+from twinlog.export.pages import Looks, Tls, pages, served
 from twinlog.sites.certificates import Kind
+from twinlog.sites.home import Home
 from twinlog.sites.pki import Pki
+from twinlog.spec.load import load
 from twinlog.spec.model import Certificates
 from twinlog.wire.access import Access, Protocol
 from twinlog.wire.addresses import HostPort
@@ -45,7 +48,8 @@ def running(login: str | None = None, tls: Tls | None = None, access: str = "127
         "b": Watch(never_brought_up, Filters(), timeout_s=1.0),
     }
     port = free_port()
-    with served(HostPort("127.0.0.1", port), pages("shop", watches, lambda: "a", login), tls) as server:
+    app = pages(Looks("shop", watches, lambda: "a"), login)
+    with served(HostPort("127.0.0.1", port), app, tls) as server:
         loop = threading.Thread(target=server.serve_forever, args=(0.02,))
         loop.start()
         try:
@@ -78,6 +82,17 @@ def test_sites_that_are_down_are_answered_for_in_time_and_say_so() -> None:
             assert 'twinlog_site_up{bus="shop",site="' in text and "kafka_brokers" not in text
         assert 'twinlog_site_active{bus="shop",site="a"} 1.0' in ask(port, "/metrics")[1]
         assert 'twinlog_site_active{bus="shop",site="b"} 0.0' in ask(port, "/metrics/b")[1]
+
+
+def test_a_link_between_sites_that_were_never_brought_up_is_a_problem_and_no_number(tmp_path: Path) -> None:
+    file = tmp_path / "twinlog.yaml"
+    file.write_text("bus: shop\nsites: {a: {brokers: 1}, b: {brokers: 1}}\n")
+    end, pause = time.monotonic() + WAIT_S, threading.Event()
+    with LinkWatch(Home(load(file, {}).bus, file)) as watch:
+        while "does not exist yet" not in (problem := watch.seen().problem):
+            assert time.monotonic() < end, problem
+            pause.wait(0.02)
+    assert watch.seen().partitions == ()
 
 
 def test_a_site_that_takes_connections_and_never_answers_holds_up_no_scrape() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.client.held import Held
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 PLACES = (("orders", 0), ("orders", 1))
 

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinlog.client.retries import ATTEMPTS, DUE, ORIGIN, REASON, Retries, attempts_of, due_ms, redriven
+from twinlog.client.redriving import parted
+from twinlog.client.retries import (
+    ATTEMPTS,
+    DUE,
+    ORIGIN,
+    REASON,
+    Letters,
+    Retries,
+    attempts_of,
+    due_ms,
+    origin_topic,
+    redriven,
+    sorted_out,
+)
+from twinlog.client.worker import firsts
+from twinlog.errors import UsageError
 from twinlog.wire.driver import Outgoing
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 RETRIES = Retries("orders", delays_s=(1.0, 10.0))
 FIRST = Received("orders", 2, 17, b"k", b"v", (("kind", b"late"),), 1_700_000_000_000)
@@ -53,6 +69,35 @@ def test_a_dead_letter_goes_back_as_it_first_came() -> None:
     assert redriven(dead) == Outgoing(
         "orders", b"v", b"k", [("kind", b"late")], timestamp_ms=FIRST.timestamp_ms
     )
+
+
+@pytest.mark.parametrize("origin", [None, b"", b"orders", b"/1/2", b"orders/a/2", b"orders/1/", b"\xff/1"])
+def test_a_letter_that_does_not_say_where_it_came_from_goes_only_where_it_is_told(
+    origin: bytes | None,
+) -> None:
+    strange = FIRST._replace(topic="orders.dead", headers=((ORIGIN, origin),))
+    assert origin_topic(strange) is None
+    with pytest.raises(UsageError, match="does not say where it came from"):
+        redriven(strange)
+    assert redriven(strange, "mended").topic == "mended"
+
+
+def test_letters_are_sorted_out_by_origin_and_reason_the_most_frequent_first() -> None:
+    dead = [arrived(Retries("orders", ()).failed(FIRST, reason, NOW_MS)) for reason in ("one", "two", "two")]
+    assert sorted_out([*dead, FIRST._replace(headers=())]) == [
+        Letters("orders", "two", 2),
+        Letters("orders", "one", 1),
+        Letters(None, "", 1),
+    ]
+
+
+def test_letters_behind_the_ends_and_of_other_partitions_stay() -> None:
+    letters = [
+        FIRST._replace(partition=place, offset=offset) for place, offset in [(0, 8), (0, 9), (1, 0), (0, 10)]
+    ]
+    due, later = parted(letters, {("orders", 0): 9})
+    assert [record[1:3] for record in due] == [(0, 8)]
+    assert firsts(later) == {("orders", 0): 9, ("orders", 1): 0}
 
 
 @given(st.binary(max_size=20), st.text(max_size=2000))

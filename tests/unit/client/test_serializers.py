@@ -23,7 +23,7 @@ from twinlog.client.serializers import (
 from twinlog.client.topics import Topic
 from twinlog.errors import UsageError
 from twinlog.wire.driver import Outgoing
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 SPOT = Spot("orders", Half.VALUE)
 VALUES: dict[str, tuple[Serializer[Any], st.SearchStrategy[Any]]] = {

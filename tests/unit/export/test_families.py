@@ -12,7 +12,9 @@ from prometheus_client.registry import Collector
 
 from tests.conftest import REPOSITORY
 from twinlog.export.families import families
+from twinlog.export.link import LinkSeen
 from twinlog.export.observation import OFFSETS, TOPICS, Filters, GroupSeen, Seen
+from twinlog.mirror.watch import PartitionStatus
 from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import BrokerAddress
 from twinlog.wire.topics import Partition, TopicState
@@ -61,14 +63,23 @@ SEEN = Seen(
 )
 
 
-def told(seen: Seen) -> list[Metric]:
-    return list(families(seen, "shop", "a", is_active=True))
+LINKED = LinkSeen(
+    is_running=True,
+    partitions=(
+        PartitionStatus("orders", 0, 105, 100, 5, 2.5),
+        PartitionStatus("orders", 1, 20, 20, 0, None),
+    ),
+)
 
 
-def values(seen: Seen) -> dict[tuple[str, tuple[str, ...]], float]:
+def told(seen: Seen, link: LinkSeen | None = LINKED) -> list[Metric]:
+    return list(families(seen, "shop", "a", is_active=True, link=link))
+
+
+def values(seen: Seen, link: LinkSeen | None = LINKED) -> dict[tuple[str, tuple[str, ...]], float]:
     return {
         (sample.name, tuple(sample.labels.values())): sample.value
-        for one in told(seen)
+        for one in told(seen, link)
         for sample in one.samples
     }
 
@@ -110,6 +121,22 @@ def test_a_part_that_failed_is_named_and_leaves_the_others() -> None:
     assert found["kafka_topic_partitions", ("orders",)] == 3
     assert ("kafka_consumergroup_lag", ("stock", "orders", "0")) not in found
     assert ("kafka_consumergroup_lag_sum", ("stock", "orders")) not in found
+
+
+def test_the_active_end_of_a_link_says_how_far_the_standby_is_behind() -> None:
+    found = values(SEEN)
+    assert found["twinlog_link_running", ("shop",)] == 1
+    assert found["twinlog_link_lag_records", ("shop", "orders", "0")] == 5
+    assert found["twinlog_link_lag_seconds", ("shop", "orders", "0")] == 2.5
+    assert ("twinlog_link_lag_seconds", ("shop", "orders", "1")) not in found
+    assert found["twinlog_scrape_failed", ("shop", "a", "link")] == 0
+
+
+def test_a_link_that_could_not_be_looked_at_is_named_and_has_no_old_numbers() -> None:
+    found = values(SEEN, LinkSeen(problem="site b does not answer"))
+    assert found["twinlog_scrape_failed", ("shop", "a", "link")] == 1
+    assert not any(name.startswith("twinlog_link") for name, _ in found)
+    assert ("twinlog_scrape_failed", ("shop", "a", "link")) not in values(SEEN, None)
 
 
 def test_prometheus_takes_the_page() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from twinlog.cli import config, consume, user_changes
+from twinlog.cli import config, consume, user_changes, user_quota
 from twinlog.errors import KafkaError, UnknownOutcome
 from twinlog.ops import catalogue, filters, granting, group_reset, hanging, lines, settings
 from twinlog.ops.formats import KeyType
@@ -24,7 +25,7 @@ from twinlog.wire.driver import Outgoing
 from twinlog.wire.logdirs import LogDir
 from twinlog.wire.producers import ProducerState
 from twinlog.wire.quotas import Limit
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 from twinlog.wire.topics import Partition, TopicState
 from twinlog.wire.transactions import Described
 
@@ -41,6 +42,16 @@ def test_a_list_counts_what_is_behind_and_leaves_internal_topics_out() -> None:
     (row,) = catalogue.rows([ORDERS, own], {"orders"}, internal=False)
     assert (row.partitions, row.under_replicated, row.without_leader, row.declared) == (2, 1, 1, True)
     assert len(catalogue.rows([ORDERS, own], (), internal=True)) == 2
+
+
+def test_a_right_is_insisted_on_only_where_the_site_says_what_is_allowed() -> None:
+    for allowed in (None, frozenset({Operation.READ, Operation.WRITE})):
+        catalogue.insist(replace(ORDERS, allowed=allowed), Operation.WRITE, "shop", "site a")
+    with pytest.raises(KafkaError, match="user 'shop' may not write to topic 'orders'") as told:
+        catalogue.insist(
+            replace(ORDERS, allowed=frozenset({Operation.READ})), Operation.WRITE, "shop", "site a"
+        )
+    assert told.value.hint == "in the file, shop: {produce: [orders]}; then: twinlog apply"
 
 
 def test_a_size_is_one_copy_of_each_partition_and_all_of_them() -> None:
@@ -73,6 +84,11 @@ def test_lines_for_the_file_are_read_as_what_was_done() -> None:
     line = lines.topic_line("orders", partitions=6, replication=None, config={"retention.ms": "60000"})
     told = YAML(typ="safe").load(line)
     assert told == {"orders": {"partitions": 6, "config": {"retention.ms": "60000"}}}
+    policy = {"cleanup.policy": "compact,delete"}
+    assert YAML(typ="safe").load(lines.topic_line("t", config=policy)) == {"t": {"config": policy}}
+    assert YAML(typ="safe").load(lines.setting_line("listeners", "A://:1, B://:2")) == {
+        "listeners": "A://:1, B://:2"
+    }
     user = lines.user_line("shop", {"produce": ["orders", "on", "log-*"], "consume": []})
     assert YAML(typ="safe").load(user) == {"shop": {"produce": ["orders", "on", "log-*"]}}
 
@@ -169,7 +185,7 @@ def test_choices_of_the_commands_are_those_of_the_modules() -> None:
     assert [kind.value for kind in KeyType] == consume.TYPES
     assert list(settings.KINDS) == config.KINDS
     assert [auth.value for auth in Auth] == user_changes.AUTHS
-    assert [limit.name.lower() for limit in Limit] == user_changes.LIMITS
+    assert [limit.name.lower() for limit in Limit] == user_quota.LIMITS
 
 
 def test_kafkas_package_is_whole_when_a_client_of_it_is_wanted() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from twinlog.errors import UsageError
 from twinlog.ops import formats, inputs
 from twinlog.ops.formats import KeyType, compile_format, shown_as, unescape
-from twinlog.wire.receiver import Received
+from twinlog.wire.received import Received
 
 RECORD = Received("orders", 2, 41, b"k1", b"v\0\xff", (("a", b"1"), ("b", None)), 1700000000123)
 NOTHING = Received("orders", 0, 0, None, None, (), -1)

@@ -10,7 +10,8 @@ import pytest
 
 from twinlog.wire.access import Access, Protocol
 from twinlog.wire.clientfiles.tuning import Tuning
-from twinlog.wire.receiver import Received, Receiver, without_stale
+from twinlog.wire.received import Received, without_stale
+from twinlog.wire.receiver import Receiver
 
 
 class Message:
