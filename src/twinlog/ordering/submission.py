@@ -291,7 +291,7 @@ def _with_deadline(call: grpc.Call, timeout_s: float) -> Iterator[bytes]:
 
     look()
     try:
-        for raw in call:  # type: ignore[attr-defined]
+        for raw in call:
             heard_s = time.monotonic()
             yield raw
     finally:
