@@ -59,7 +59,10 @@ class Doors:
 
     def shown(self, listener: Listener, kind: Kind, name: str, *, pki: Pki | None = None) -> Access:
         """With a certificate of the bus's own, or of another, authorities."""
-        issued = (pki or self.home.pki).issue(kind, name)
+        papers = pki or self.home.pki
+        issued = papers.paths(kind, name)
+        if not issued.is_whole:  # one that a broker has is not made anew: it would come to have another
+            issued = papers.issue(kind, name)
         return replace(self.access(listener), cert_pem=issued.chain_pem, key_pem=issued.key_pem)
 
     def made(self, listener: Listener, kind: Kind, name: str, *, days_ago: int = 0) -> Access:
