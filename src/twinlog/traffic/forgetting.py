@@ -125,6 +125,8 @@ def _forget(
         finally:
             # Always: whoever took this step before may have been killed in the middle of it.
             _set(cluster, replicas.brokers, None)
+        # A broker that has not heard of it yet would forget whoever writes next.
+        cluster.wait_until(lambda: _still_set(cluster, replicas.brokers), f"remembering at site {site}")
     if left:
         # No reason to leave clients without a site: the others go on.
         count = len({one.producer_id for one in left})
@@ -135,6 +137,14 @@ def _set(cluster: Cluster, brokers: Iterable[int], age_ms: int | None) -> None:
     for broker in brokers:
         values, unset = ({}, [EXPIRATION]) if age_ms is None else ({EXPIRATION: str(age_ms)}, [])
         configs.alter(cluster, configs.Kind.BROKER, str(broker), values=values, unset=unset)
+
+
+def _still_set(cluster: Cluster, brokers: Iterable[int]) -> str:
+    for broker in brokers:
+        found = configs.describe(cluster, configs.Kind.BROKER, str(broker), [EXPIRATION])[EXPIRATION]
+        if found.source is configs.Source.BROKER:
+            return f"broker {broker} still forgets producers at once"
+    return ""
 
 
 class _Replicas:
