@@ -6,6 +6,7 @@ they stand: the site that is active at the end of one is active at the beginning
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -216,6 +217,10 @@ def active_site(bus: Bus) -> str:
     return bus.home().state().active
 
 
+def link_state(bus: Bus) -> str:
+    return str(json.loads(bus.run("link", "status", "-o", "json").stdout)["link"]["state"])
+
+
 def other_site(site: str) -> str:
     return "b" if site == "a" else "a"
 
@@ -375,8 +380,9 @@ def test_a_switchover_is_ended_by_others_when_each_is_killed(moving: Bus) -> Non
 def test_a_lost_site_comes_back_with_its_tail_salvaged_and_is_active_again(moving: Bus) -> None:
     lost = active_site(moving)
     with load_on(moving, "lost") as load:
-        moving.done("link", "pause")  # what is written now, only the lost site has
-        wait_for("some records are not mirrored", load.goes_on())
+        moving.done("link", "pause")
+        wait_for("the link is paused", lambda: link_state(moving) == "paused")
+        wait_for("what is written now only the lost site has", load.goes_on())
         kill_site(moving, lost)
         moving.done("link", "resume")
         killed_at_every_step(moving, Kind.FAILOVER)
