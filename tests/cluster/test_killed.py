@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -139,21 +140,25 @@ def run_until(view: View, moment: Moment, how: signal.Signals, *args: str, **env
     """Run the program and send it a signal at a moment; returns its exit code.
 
     If the program ends before the moment was seen, there is nothing to be killed: the caller looks
-    at the code.
+    at the code, and finds in the test's output what the program said.
     """
-    command = subprocess.Popen(
-        view.bus.command(*args),
-        cwd=view.bus.directory,
-        env=view.bus.environment(**environment),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    end = time.monotonic() + MOMENT_TIMEOUT_S
-    while command.poll() is None and not moment(view):
-        assert time.monotonic() < end, "the moment never came"
-        time.sleep(LOOK_AGAIN_S)
-    command.send_signal(how)
-    return command.wait(MOMENT_TIMEOUT_S)
+    with tempfile.TemporaryFile("w+") as said:
+        command = subprocess.Popen(
+            view.bus.command(*args),
+            cwd=view.bus.directory,
+            env=view.bus.environment(**environment),
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
+        end = time.monotonic() + MOMENT_TIMEOUT_S
+        while command.poll() is None and not moment(view):
+            assert time.monotonic() < end, "the moment never came"
+            time.sleep(LOOK_AGAIN_S)
+        command.send_signal(how)
+        code = command.wait(MOMENT_TIMEOUT_S)
+        said.seek(0)
+        print(" ".join(args), "ended with", code, "and said:", said.read())
+        return code
 
 
 def check_declared_state(view: View) -> None:
@@ -188,7 +193,7 @@ UP: dict[str, Moment] = {
     "the bus is locked": lambda view: "up" in view.lock(),
     "the state is written": lambda view: bool(view.state()),
     "an authority has its key": lambda view: view.has("pki/clients/ca-1.key"),
-    "the storage tool runs": lambda view: view.has("sites/a/formatting/format.properties"),
+    "the storage tool runs": lambda view: view.has("sites/a/formatting/*/format.properties"),
     "a controller is formatted": lambda view: view.has("sites/a/controller-*/data/meta.properties"),
     "the broker is formatted": lambda view: (view.disk / "meta.properties").exists(),
     "the broker is configured": lambda view: (view.broker / "jvm.args").exists(),

@@ -51,6 +51,7 @@ def topic(cluster: Cluster, site: Site) -> Iterator[str]:
     """A topic of three partitions, copied as often as the site allows."""
     topics.delete(cluster, TOPIC)
     topics.create(cluster, topics.NewTopic(TOPIC, 3, min(3, site.broker_count)))
+    offsets.end_offsets(cluster, [(TOPIC, partition) for partition in range(3)])  # its leaders know it
     yield TOPIC
     topics.delete(cluster, TOPIC)
 

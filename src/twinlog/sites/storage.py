@@ -15,6 +15,7 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -148,12 +149,16 @@ def is_readable(directory: Path) -> bool:
 
 
 def _run_storage_tool(site: SiteLayout, java: Sequence[str], scratch: Path) -> Path:
-    """Format a scratch directory as the site's first controller and return it."""
+    """Format a scratch directory as the site's first controller and return it.
+
+    Each run has its own: the tool of a command that was killed may still be at work in the last one.
+    """
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
+    scratch.mkdir(parents=True, exist_ok=True)
+    run = Path(tempfile.mkdtemp(dir=scratch))
     first = site.controllers[0]
-    data = scratch / "data"
-    config = scratch / "format.properties"
+    data = run / "data"
+    config = run / "format.properties"
     lines = {
         "process.roles": "controller",
         "node.id": str(first.id),
