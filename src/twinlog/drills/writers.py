@@ -32,6 +32,7 @@ RECORD_TIMEOUT_S = 120.0  # as the printed client files have it
 FLUSH_S = 60.0
 PREPARE_S = 10.0
 TRANSACTION_S = 20.0
+ANSWER_S = 4.0  # so long a step of a transaction may take; then a program opens a new producer
 RECORDS_PER_TRANSACTION = 4
 ABORT_EVERY = 5  # so many transactions are between two that are aborted on purpose
 LOOK_AGAIN_S = 0.2
@@ -159,7 +160,8 @@ def write_transactions(stage: Stage) -> None:
         try:
             _transaction(stage, producer, number)
         except TransactionFailed as error:
-            if error.must_reopen or not _aborted(producer):
+            # Without an answer nobody knows; a new producer of the name ends what is open.
+            if error.must_reopen or error.retriable or not _aborted(producer):
                 producer.close()
                 producer = None
     if producer is not None:
@@ -200,12 +202,12 @@ def _transaction(stage: Stage, producer: Transactional, number: int) -> None:
             stage.ended(write, Outcome.FAILED)
             raise
     if number % ABORT_EVERY == ABORT_EVERY - 1:
-        producer.flush(TRANSACTION_S)  # else what is still queued would never be sent
-        producer.abort(TRANSACTION_S)
+        producer.flush(ANSWER_S)  # else what is still queued would never be sent
+        producer.abort(ANSWER_S)
         note(Step.ABORT, Outcome.OK)
         return
     try:
-        producer.commit(TRANSACTION_S)
+        producer.commit(ANSWER_S)
     except TransactionFailed:
         note(Step.COMMIT, Outcome.UNKNOWN)
         raise
@@ -215,7 +217,7 @@ def _transaction(stage: Stage, producer: Transactional, number: int) -> None:
 def _aborted(producer: Transactional) -> bool:
     """End what is open, so that the same producer can go on; False if it cannot."""
     try:
-        producer.abort(TRANSACTION_S)
+        producer.abort(ANSWER_S)
     except TransactionFailed:
         return False
     return True
