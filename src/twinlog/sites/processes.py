@@ -72,9 +72,14 @@ def start(node: Node, java: Java) -> tuple[psutil.Process, str]:
 
 
 def is_running(process: psutil.Process) -> bool:
-    """True while the process lives; one that ended but was not waited for does not count."""
+    """True while the process lives; one that ended but was not waited for does not count.
+
+    The first thread of one that was killed may be gone before the others, which keep its ports and disks.
+    """
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        if process.is_running() and process.status() == psutil.STATUS_ZOMBIE:
+            return process.num_threads() > 1
+        return process.is_running()
     except psutil.Error:
         return False
 
