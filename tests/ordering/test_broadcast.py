@@ -171,6 +171,19 @@ def test_envelope_with_unknown_fields_is_a_bad_request(front: Front) -> None:
     assert _refused(front, front.transaction() + b"\x7a\x01x")[0] == BAD_REQUEST
 
 
+def test_names_and_types_that_clients_make_up_are_counted_as_unknown(front: Front) -> None:
+    for number in range(3):
+        front.send(front.transaction(channel_id=f"made-up-{number}"))
+        front.send(front.transaction(kind=1000 + number))
+    front.send(b"\xff")
+    counted = set(front.orderer._figures._processed._values)
+    assert ("unknown", "ENDORSER_TRANSACTION", "NOT_FOUND") in counted
+    assert (CHANNEL, "unknown", "SUCCESS") in counted
+    assert ("unknown", "unknown", "BAD_REQUEST") in counted
+    assert {channel for channel, _, _ in counted} <= {CHANNEL, SYSTEM, "unknown"}
+    assert not [kind for _, kind, _ in counted if kind.isdigit()]
+
+
 def test_refusal_ends_the_stream_and_what_follows_is_not_read(front: Front) -> None:
     before = len(front.chain.log)
     good, bad = front.transaction(), b"\xff"

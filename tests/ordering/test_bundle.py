@@ -8,7 +8,7 @@ import pytest
 
 from tests.ordering.network import SYSTEM, Network, signed
 from twinlog.ordering import crypto, genesis
-from twinlog.ordering.bundle import BLOCK_VALIDATION, Bundle
+from twinlog.ordering.bundle import Bundle
 from twinlog.ordering.configtree import ConfigRefused
 from twinlog.ordering.identity import Signer
 from twinlog.ordering.proto import common_pb2, msp_pb2, orderer_pb2
@@ -50,7 +50,7 @@ def test_genesis_says_what_the_profile_says(network: Network) -> None:
 def test_writers_readers_and_validators_are_those_of_the_default_policies(network: Network) -> None:
     system = network.system
     orderer, client = network.signer("OrdererOrg", "orderer1"), network.signer("Org1", "client")
-    for policy in (system.writers, system.readers, system.policy(BLOCK_VALIDATION)):
+    for policy in (system.writers, system.readers, system.policy("/Channel/Orderer/BlockValidation")):
         assert policy.evaluate([signed(orderer)])
         assert not policy.evaluate([signed(orderer)._replace(data=b"other")])
         assert not policy.evaluate([signed(client)])  # of the consortium, not of the channel

@@ -224,3 +224,18 @@ def test_padding_and_priority_are_passed_over() -> None:
     client.send(frames.frame(frames.HEADERS, flags, 1, padded))
     body = b"\x02" + grpc_message(b"x") + bytes(2)
     assert bodies(client.send(data(body, flags=frames.PADDED))) == grpc_message(b"x")
+
+
+def test_large_answer_for_a_client_with_a_small_window_is_not_copied_for_every_piece() -> None:
+    client = Client()
+    client.begin()
+    stream = client.sessions[0].stream
+    answer = bytes(range(256)) * 40_000
+    stream.send(answer)
+    back = bodies(client.send(b""))
+    kept = stream.outgoing[0]
+    while len(back) < len(answer):
+        leave = frames.window_update(1, 16_384) + frames.window_update(0, 16_384)
+        back += bodies(client.send(leave))
+        assert not stream.outgoing or stream.outgoing[0] is kept
+    assert back == grpc_message(answer)

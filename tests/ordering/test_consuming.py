@@ -269,6 +269,18 @@ def test_config_that_was_sent_again_is_refused_opens_the_gate() -> None:
     assert [names for names, _ in channel.contents] == [["c"], ["e"]]
 
 
+def test_config_that_was_sent_again_is_overtaken_opens_the_gate() -> None:
+    channel = Channel()
+    log = [_CONNECT, _config("c"), _config("d"), _normal("a")]  # both behind c at the sequence before
+    machine = channel.run(log)
+    assert not machine.is_gate_open
+    # Another orderer did not take d any more, and sends only the message again.
+    channel.carry_out(machine.record(4, _normal("a", 1, 3)))
+    channel.carry_out(machine.record(5, _config("d+", 1, 2)))
+    assert machine.is_gate_open
+    assert channel.contents == [(["c"], 1)]
+
+
 def test_config_that_another_orderer_sent_again_is_remembered() -> None:
     channel = Channel(refused={"d"})
     machine = channel.run([_CONNECT, _config("c"), _config("d"), _config("d+", 1, 2)])

@@ -16,10 +16,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.ordering.front import CHANNEL, DEADLINE_S, Front, running, with_tls
 from tests.ordering.network import Network
-from twinlog.ordering import callers, messages
+from twinlog.ordering import callers, frames, messages
 from twinlog.ordering.callers import SeekInfo, SeekPosition, Target, at, newest
+from twinlog.ordering.connection import Connection
 from twinlog.ordering.crypto import Wanted, new_authority
-from twinlog.ordering.localconfig import Pem, ServerTls
+from twinlog.ordering.deliver import DeliverSession, Desk
+from twinlog.ordering.localconfig import Authentication, Pem, ServerTls
+from twinlog.ordering.metrics import Figures
 from twinlog.ordering.proto import common_pb2, orderer_pb2
 
 SUCCESS, BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAVAILABLE = 200, 400, 403, 404, 503
@@ -263,3 +266,31 @@ def test_client_that_leaves_in_the_middle_is_forgotten(front: Front) -> None:
         assert call.code() is grpc.StatusCode.CANCELLED
     _until(lambda: front.orderer._figures._closed._values.get((), 0) > opened)
     assert not front.chain.ledger._listeners
+    assert front.orderer._figures._completed._values[CHANNEL, "false", "block", "false"] > 0
+
+
+def test_client_that_asks_on_while_its_first_request_waits_is_not_read_for_ever(front: Front) -> None:
+    desk = Desk(lambda _: front.channel, Authentication(), False, Figures(), lambda call: call())
+    connection = Connection(lambda _, stream: DeliverSession(stream, desk), now_s=time.monotonic)
+    headers = frames.header_block([(":method", "POST"), (":path", callers.DELIVER)])
+    connection.receive(frames.PREFACE + frames.frame(frames.HEADERS, frames.END_HEADERS, 1, headers))
+    waiting = callers.seek(CHANNEL, _seek(at(HEIGHT), at(HEIGHT), WAIT), front.member)
+    for request in (waiting, *[bytes(500_000)] * 40):
+        framed = b"\x00" + len(request).to_bytes(4, "big") + request
+        connection.receive(frames.frame(frames.DATA, 0, 1, framed))
+        connection.take()
+    assert connection.is_over  # it sent more than it had leave to
+    assert not front.chain.ledger._listeners
+
+
+def test_block_on_disk_is_damaged_ends_its_stream_and_no_other(network: Network, tmp_path: Path) -> None:
+    with running(network, tmp_path) as front:
+        front.create()
+        assert front.status(front.transaction(b"1"), front.transaction(b"2")) == [SUCCESS] * 2
+        blocks = tmp_path / "ledger/chains" / CHANNEL / "blocks"
+        ledger = front.chain.ledger
+        raw = bytearray(blocks.read_bytes())
+        raw[ledger._ends[0] + 20] ^= 1
+        blocks.write_bytes(raw)
+        assert front.seek(_seek(oldest(), newest())) == [0, UNAVAILABLE]
+        assert front.seek(_seek(newest(), newest())) == [2, SUCCESS]

@@ -13,6 +13,7 @@ from twinlog.ordering import localfile, mspdir
 from twinlog.ordering.fleet import CLIENT_MSP, ORDERER_MSP, Fleet, Options, creation
 from twinlog.ordering.genesis import read_block
 from twinlog.ordering.messages import read
+from twinlog.sites.background import Background
 from twinlog.sites.home import Home
 
 FILE = """\
@@ -89,3 +90,17 @@ def test_loss_of_the_other_site_leaves_nobody_to_wait_for(tmp_path: Path) -> Non
     state.lost.append("b")
     home.state_file.write(state)
     assert Fleet(home).prepare(Options(orderers=1)).read == "all"
+
+
+def test_certificate_was_renewed_starts_the_orderer_anew(
+    fleet: Fleet, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.prepare(Options(orderers=1))
+    ended: list[str] = []
+    monkeypatch.setattr(Background, "dismiss", lambda self: ended.append(self.name))
+    fleet.prepare(Options(orderers=1))
+    assert ended == []
+    asked = home.user_access
+    monkeypatch.setattr(home, "user_access", lambda *who: replace(asked(*who), cert_pem="renewed"))
+    fleet.prepare(Options(orderers=1))
+    assert ended == ["orderer-0"]

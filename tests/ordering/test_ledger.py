@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -152,6 +151,21 @@ def test_old_block_is_damaged_is_found_when_it_is_read(
     opened.close()
 
 
+def test_new_ledger_survives_a_loss_of_power_with_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: set[int] = set()
+    flush = os.fsync
+
+    def note(file: int) -> None:
+        flushed.add(os.fstat(file).st_ino)
+        flush(file)
+
+    monkeypatch.setattr(os, "fsync", note)
+    Ledger(tmp_path / "chains" / "new").close()
+    assert {(tmp_path / "chains").stat().st_ino, (tmp_path / "chains/new").stat().st_ino} <= flushed
+
+
 def test_second_writer_is_refused(tmp_path: Path) -> None:
     opened = Ledger(tmp_path)
     with pytest.raises(SiteError, match="another process"):
@@ -160,30 +174,14 @@ def test_second_writer_is_refused(tmp_path: Path) -> None:
     Ledger(tmp_path).close()
 
 
-def test_readers_wait_for_a_block_are_woken_by_it(tmp_path: Path) -> None:
-    opened = Ledger(tmp_path)
-    chain, seen = _chain(3), []
-
-    def read() -> None:
-        for number in range(3):
-            if opened.wait_for(number, _WAIT_S):
-                seen.append(opened.block(number))
-
-    readers = [threading.Thread(target=read) for _ in range(4)]
-    for reader in readers:
-        reader.start()
+def test_readers_are_told_of_a_block_when_they_can_read_it(tmp_path: Path) -> None:
+    opened, seen = Ledger(tmp_path), list[Block]()
+    for _ in range(4):
+        opened.listen(lambda: seen.append(opened.block(opened.height - 1)))
+    chain = _chain(3)
     for block in chain:
         opened.append([block])
-    for reader in readers:
-        reader.join(_WAIT_S)
-    assert sorted(seen, key=lambda block: block.header.number) == [block for block in chain for _ in readers]
-    opened.close()
-
-
-def test_reader_has_a_reason_not_to_wait_does_not(tmp_path: Path) -> None:
-    opened = Ledger(tmp_path)
-    assert not opened.wait_for(0, _WAIT_S, unless=lambda: True)
-    assert not opened.wait_for(0, 0.0)
+    assert seen == [block for block in chain for _ in range(4)]
     opened.close()
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import urllib.error
 import urllib.request
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from twinlog.ordering.metrics import Figures, Page
+from tests.ordering.network import Network
+from twinlog.ordering.localconfig import Pem, ServerTls
+from twinlog.ordering.metrics import Figures
+from twinlog.ordering.page import Page
+from twinlog.ordering.server import tls_context
 from twinlog.ordering.support import Written
 
 
@@ -59,5 +65,24 @@ def test_page_tells_what_is_wrong_and_shows_figures() -> None:
             urllib.request.urlopen(f"{base}/healthz", timeout=10)
         assert caught.value.code == 503
         assert b"the brokers are away" in caught.value.read()
+    finally:
+        page.close()
+
+
+def test_page_with_tls_is_not_held_up_by_a_client_that_says_nothing(network: Network) -> None:
+    own = network.directory / "OrdererOrg/orderer1/tls"
+    tls = ServerTls(
+        enabled=True, private_key=Pem(path=own / "server.key"), certificate=Pem(path=own / "server.crt")
+    )
+    context = tls_context(tls, protocol="http/1.1")
+    page = Page("127.0.0.1:0", _figures(), dict, tls=context, shows_metrics=False)
+    host, _, port = page.address.rpartition(":")
+    trusted = ssl.create_default_context(cafile=str(network.directory / "OrdererOrg/tlsca/ca.pem"))
+    try:
+        with (
+            socket.create_connection((host, int(port))),  # and never begins its handshake
+            urllib.request.urlopen(f"https://{page.address}/healthz", timeout=10, context=trusted) as answer,
+        ):
+            assert json.load(answer) == {"status": "OK"}
     finally:
         page.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tracemalloc
 from base64 import encodebytes
 from datetime import UTC, datetime, timedelta
 
@@ -248,6 +249,18 @@ def test_members_finds_the_provider_and_remembers_whom_it_met() -> None:
     assert found.satisfies(identity, role(Role.MEMBER))
     for unknown in (b"", b"\xff", serialized("Org2", CLIENT.pem), serialized("Hidden", CLIENT.pem)):
         assert found.identity(unknown) is None
+
+
+def test_bytes_that_are_no_certificate_are_not_kept_whatever_their_size() -> None:
+    found = members.Members([Msp(a_config(), Version.V1_3)])
+    tracemalloc.start()
+    try:
+        for number in range(32):
+            noise = serialized(ORG, b"%d" % number + bytes(2**20))
+            assert found.identity(noise) is None and expires_at(noise) is None
+        assert tracemalloc.get_traced_memory()[0] < 4 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.lists(st.tuples(st.integers(0, 600), st.integers(0, 255)), min_size=1, max_size=4), st.booleans())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import cast
 
 import pytest
@@ -29,6 +30,7 @@ class Driver:
         self.is_closed = False
         self.refusal: KafkaError | None = None
         self.served = threading.Event()
+        self.on_close: Callable[[], object] = lambda: None
 
     def queue_together(
         self, topic: str, partition: int, key: bytes, values: Sequence[bytes], receipts: Sequence[Posted]
@@ -50,6 +52,7 @@ class Driver:
 
     def close(self) -> None:
         self.is_closed = True
+        self.on_close()
 
     def answer(self, place: int, failed: Failed | None = None) -> None:
         """Answer every record of a request."""
@@ -172,6 +175,20 @@ def test_driver_has_given_up_is_replaced_and_what_waits_fails(line: Line) -> Non
         pause.wait(0.01)
     line.posting.post(b"c")
     assert (given_up.is_closed, line.driver.sent) == (True, [[b"c"]])
+    line.posting.close()
+
+
+def test_driver_is_replaced_sends_what_came_meanwhile(line: Line) -> None:
+    line.posting.post(b"a")
+    given_up, late = line.driver, list[Future[int]]()
+    given_up.on_close = lambda: late.append(line.posting.post(b"b"))  # nothing is answered any more
+    given_up.has_given_up = True
+    deadline, pause = Deadline(_WAIT_S), threading.Event()
+    while len(line.drivers) < 2 or not line.driver.sent:
+        assert not deadline.passed
+        pause.wait(0.01)
+    line.driver.answer(0)
+    assert (line.driver.sent, late[0].result(_WAIT_S)) == ([[b"b"]], 0)
     line.posting.close()
 
 

@@ -51,6 +51,8 @@ class AtOnce:
     def post(self, call: Callable[[], None]) -> None:
         call()
 
+    soon = post
+
 
 class Target:
     """An orderer whose sessions are called without a server."""

@@ -160,3 +160,14 @@ def test_port_answers_what_is_no_http2_with_an_end() -> None:
         while piece := client.recv(4096):
             said += piece
     assert b"this is a port for gRPC" in said
+
+
+def test_call_from_another_thread_fails_and_the_next_is_made_all_the_same() -> None:
+    loop, made = asyncio.new_event_loop(), list[str]()
+    relay = Relay(loop)
+    relay.post(lambda: made.append(str(1 // 0)))
+    relay.post(lambda: made.append("next"))
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    assert made == ["next"]

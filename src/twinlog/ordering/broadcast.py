@@ -26,7 +26,7 @@ from twinlog.ordering.metrics import Figures
 from twinlog.ordering.posting import Tell
 from twinlog.ordering.processing import Ready
 from twinlog.ordering.proto import common_pb2, orderer_pb2
-from twinlog.ordering.replies import Answer, Replies
+from twinlog.ordering.replies import UNKNOWN, Answer, Replies
 from twinlog.ordering.server import Post
 from twinlog.ordering.statuses import NAMES, SERVICE_UNAVAILABLE, SUCCESS, Refusal, bad
 from twinlog.ordering.support import Unavailable
@@ -74,8 +74,8 @@ class Outbox:
     the loop are sent in one call, and no message waits for another that has not arrived.
     """
 
-    def __init__(self, post: Post) -> None:
-        self._post = post
+    def __init__(self, soon: Post) -> None:
+        self._soon = soon
         self._waiting: dict[Channel, list[tuple[Ready, Tell]]] = {}
         self._count = 0
         self._is_due = False
@@ -88,7 +88,7 @@ class Outbox:
             self.flush()
         elif not self._is_due:
             self._is_due = True
-            self._post(self._due)
+            self._soon(self._due)
 
     def flush(self) -> None:
         """Send what there is."""
@@ -156,8 +156,10 @@ class BroadcastSession:
         answer = self._replies.begin(time.perf_counter(), len(raw))
         try:
             message = messages.read(raw)
-            answer.channel_id, answer.kind = message.channel_id, _TYPES.get(message.type, str(message.type))
+            answer.kind = _TYPES.get(message.type, UNKNOWN)
             channel = self._desk.find(message.channel_id)
+            if channel.channel_id == message.channel_id:  # figures are not kept of names that clients make up
+                answer.channel_id = message.channel_id
             if message.type in _DIRECT:
                 raise bad("message is of type that cannot be processed directly")
             is_config = message.type == CONFIG_UPDATE

@@ -26,7 +26,6 @@ WRITERS: Final = "/Channel/Writers"
 READERS: Final = "/Channel/Readers"
 ORDERER_WRITERS: Final = "/Channel/Orderer/Writers"
 ORDERER_READERS: Final = "/Channel/Orderer/Readers"
-BLOCK_VALIDATION: Final = "/Channel/Orderer/BlockValidation"
 _RESUBMISSION_SINCE: Final = frozenset({"V1_1", "V1_4_2"})
 
 
@@ -62,7 +61,7 @@ class Bundle:
         """How many updates the config has seen."""
         return self.config.sequence
 
-    @property
+    @cached_property
     def batch_size(self) -> BatchSize:
         """How much a block may hold."""
         return self.values.orderer.batch_size
@@ -97,12 +96,12 @@ class Bundle:
         """True while the channel is being moved to another consensus type."""
         return self.values.orderer.consensus.state != orderer_pb2.ConsensusType.STATE_NORMAL
 
-    @property
+    @cached_property
     def resubmits(self) -> bool:
         """True if messages of an old config sequence are checked and sent again."""
         return bool(self.capabilities & _RESUBMISSION_SINCE)
 
-    @property
+    @cached_property
     def checks_expiry(self) -> bool:
         """True if messages of expired identities are refused."""
         return self.resubmits
@@ -130,15 +129,16 @@ class Bundle:
     @cached_property
     def writers(self) -> Policy:
         """Who may send messages; in maintenance, only orderers' organisations."""
-        return self.policy(ORDERER_WRITERS if self._is_moved_by_maintenance else WRITERS)
+        return self.policy(ORDERER_WRITERS if self.is_closed else WRITERS)
 
     @cached_property
     def readers(self) -> Policy:
         """Who may receive blocks; in maintenance, only orderers' organisations."""
-        return self.policy(ORDERER_READERS if self._is_moved_by_maintenance else READERS)
+        return self.policy(ORDERER_READERS if self.is_closed else READERS)
 
-    @property
-    def _is_moved_by_maintenance(self) -> bool:
+    @cached_property
+    def is_closed(self) -> bool:
+        """True if maintenance, where capabilities know of it, shuts out all but orderers' organisations."""
         return self.allows_migration and self.in_maintenance
 
     def policy(self, path: str) -> Policy:

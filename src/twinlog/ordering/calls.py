@@ -60,13 +60,14 @@ class Stream:
         self.encoding = "identity"
         self.send_window_bytes = window_bytes
         self.receive_window_bytes = STREAM_WINDOW_BYTES
-        self.incoming = bytearray()  # the beginning of a message
-        self.wanted_bytes = 0  # until something can be done with it
-        self.outgoing: list[bytes] = []
+        self.outgoing: list[bytes] = []  # of the first one a part may be sent
         self.trailer: bytes | None = None
         self.is_open = True  # neither finished by us nor reset
         self.client_ended = False
         self._connection = connection
+        self._incoming = bytearray()  # the beginning of a message
+        self._wanted_bytes = 0  # until something can be done with it
+        self._sent_bytes = 0  # of the first of what is outgoing
         self._owed_bytes = 0  # leave to send that was not given back yet
         self._is_held = False
         self._has_headers = False
@@ -75,6 +76,44 @@ class Stream:
     def peer_certificate(self) -> bytes | None:
         """The client's certificate as DER, where TLS asked for one."""
         return self._connection.peer_certificate
+
+    def receive(self, data: bytes) -> None:
+        """Hand over the messages that are whole with what came now."""
+        if self._incoming:
+            self._incoming += data
+            if len(self._incoming) < self._wanted_bytes:
+                return
+            data = bytes(self._incoming)
+        place, session = 0, self.session
+        self._wanted_bytes = 0
+        while session is not None and len(data) - place >= PREFIX_BYTES:
+            start = place + PREFIX_BYTES
+            size = int.from_bytes(data[place + 1 : start], "big")
+            if size > MESSAGE_LIMIT_BYTES:
+                self.finish(
+                    RESOURCE_EXHAUSTED, f"a message of {size} bytes: the limit is {MESSAGE_LIMIT_BYTES}"
+                )
+                break
+            if len(data) - start < size:
+                self._wanted_bytes = PREFIX_BYTES + size
+                break
+            message = data[start : start + size]
+            if data[place]:
+                expanded = expand(message, self.encoding)
+                if expanded is None:
+                    self.finish(INTERNAL, f"a message that cannot be expanded ({self.encoding})")
+                    break
+                message = expanded
+            place = start + size
+            if self.trailer is not None or not self.is_open:
+                break  # what follows a refusal is not read
+            session.message(message)
+        self._incoming = bytearray(data[place:]) if self.trailer is None else bytearray()
+
+    @property
+    def is_between_messages(self) -> bool:
+        """False while the beginning of a message is there."""
+        return not self._incoming
 
     def send(self, message: bytes, times: int = 1) -> None:
         """Send one message, or the same several times, as soon as the client lets us."""
@@ -108,6 +147,17 @@ class Stream:
             self.receive_window_bytes += self._owed_bytes
             self._connection.write(frames.window_update(self.id, self._owed_bytes))
             self._owed_bytes = 0
+
+    def take(self, most_bytes: int) -> memoryview:
+        """The next bytes to be sent, which are then out of our hands."""
+        if len(self.outgoing) > 1:
+            rest = memoryview(self.outgoing[0])[self._sent_bytes :]
+            self.outgoing, self._sent_bytes = [b"".join((rest, *self.outgoing[1:]))], 0
+        taken = memoryview(self.outgoing[0])[self._sent_bytes : self._sent_bytes + most_bytes]
+        self._sent_bytes += len(taken)
+        if self._sent_bytes == len(self.outgoing[0]):
+            self.outgoing, self._sent_bytes = [], 0
+        return taken
 
     def headers_once(self) -> bytes:
         """The response's headers, the first time."""

@@ -13,11 +13,10 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from enum import Enum
 
-from twinlog.errors import TwinlogError
 from twinlog.ordering import records
 from twinlog.ordering.blocks import Position
 from twinlog.ordering.consuming import (
@@ -33,7 +32,6 @@ from twinlog.ordering.consuming import (
     StopTimer,
     WriteBlock,
 )
-from twinlog.ordering.health import Health, Step
 from twinlog.ordering.intake import Covered, Intake
 from twinlog.ordering.ledger import Ledger
 from twinlog.ordering.opening import Opened, open_log
@@ -41,14 +39,13 @@ from twinlog.ordering.posting import Tell
 from twinlog.ordering.retrying import AskedToEnd
 from twinlog.ordering.support import Support, Unavailable
 from twinlog.ordering.topic import Reach, Topic
+from twinlog.ordering.watch import Watch
 from twinlog.ordering.writing import Writing, position_at_end
-from twinlog.wire import topics
 from twinlog.wire.deadlines import Clock
-from twinlog.wire.tail import BEGINNING, OUT_OF_RANGE, Tail
+from twinlog.wire.tail import BEGINNING
 
 LOG = logging.getLogger("twinlog.ordering")
 TURN_S = 0.1  # at most, between two looks at whether to end
-PROBE_S = 5.0
 
 
 class State(Enum):
@@ -70,34 +67,37 @@ class Chain:
         reach: Reach,
         *,
         covered: Covered | None = None,
+        release: Callable[[], None] = lambda: None,
         clock: Clock = time.monotonic,
     ) -> None:
         self.ledger = ledger
-        self.errored = threading.Event()  # set while nobody should wait for blocks
-        self.errored.set()
-        self.trouble = ""  # why, for people
-        self.partition: topics.Partition | None = None  # as it was at the start
         self._support = support
         self._reach = reach
         self._covered = covered
+        self._release = release  # what was opened for this chain alone, when it has ended
         self._clock = clock
-        self._topic = Topic(support.channel_id, reach)
+        self._watch = Watch(support.channel_id, reach.retry, ledger.wake, clock)
         self._state = State.STARTING
         self._is_gate_open = True
         self._changed = threading.Condition()  # of state and gate
         self._halted = threading.Event()
+        self._topic = Topic(support.channel_id, reach, self._halted.wait)
         self._thread = threading.Thread(target=self._run, name=f"chain-{support.channel_id}", daemon=True)
         self._uncut: deque[int] = deque()  # blocks whose TIMETOCUT was not written
         self._timer_at: float | None = None
-        self._connecting: Future[int] | None = None
         self._stop = ""
 
     # The way in, for any thread
 
     @property
-    def height(self) -> int:
-        """How many blocks there are."""
-        return self.ledger.height
+    def errored(self) -> threading.Event:
+        """Set while nobody should wait for blocks."""
+        return self._watch.errored
+
+    @property
+    def trouble(self) -> str:
+        """Why, for people."""
+        return self._watch.trouble
 
     @property
     def state(self) -> State:
@@ -135,11 +135,6 @@ class Chain:
         self._insist()
         return self._topic.post(records.config(envelope, sequence))
 
-    def ask_partition(self) -> topics.Partition:
-        """Who leads the log and who has it, asked now; for the page of health."""
-        self._insist()
-        return self._topic.partition()
-
     def start(self) -> None:
         """Begin, in a thread of its own."""
         self._thread.start()
@@ -151,6 +146,7 @@ class Chain:
             self._thread.join()
         self._set_state(State.HALTED)
         self._topic.close()
+        self._release()
 
     def _insist(self) -> None:
         if self._state is not State.RUNNING:
@@ -165,42 +161,32 @@ class Chain:
             return
         except BaseException as error:
             self._set_state(State.STOPPED)
-            self._err(str(error))
+            self._watch.ended(str(error))
             LOG.exception("channel %s has crashed", self._support.channel_id)
             self._support.crashed(error)
         else:
             if self._stop:
                 self._set_state(State.STOPPED)
-                self._err(self._stop)
+                self._watch.ended(self._stop)
         finally:
-            self._err("the channel has ended")
+            self._watch.ended("the channel has ended")
 
     def _work(self) -> None:
         position = position_at_end(self.ledger)
         first = BEGINNING if position is None else position.last_offset + 1
-        opened = open_log(self._topic, first, self._reach.retry, self._halted.wait, self._troubled)
+        opened = open_log(self._topic, first, self._reach.retry, self._halted.wait, self._watch.not_begun)
         try:
             LOG.info("channel %s: reading from offset %s", self._support.channel_id, first)
-            self.partition = opened.partition
             self._machine = Consuming(self._support, self.ledger.height, position or Position(-1))
             self._writing = Writing(self._support, self.ledger, self._settle, self._clock)
             self._intake = Intake(first, opened.tail.take, self._halted.wait, self._covered)
-            retry = self._reach.retry
-            self._health = Health(
-                grace_s=retry.network_timeouts.read_timeout_s, again_s=retry.consumer.retry_backoff_s
-            )
             self._is_gate_open = self._machine.is_gate_open
-            self.trouble = ""
-            self.errored.clear()
+            self._watch.begun()
             self._set_state(State.RUNNING)
             while not (self._halted.is_set() or self._stop):
                 self._turn(opened)
         finally:
             opened.tail.close()
-
-    def _troubled(self, why: str) -> None:
-        self.trouble = why
-        LOG.warning("channel %s: %s", self._support.channel_id, why)
 
     def _turn(self, opened: Opened) -> None:
         """Deal with what is there, or wait a moment for it."""
@@ -214,7 +200,7 @@ class Chain:
                     break
         self._writing.flush()
         if self._intake.next_offset != seen:
-            self._hear()
+            self._watch.heard()
         if entries and entries[-1][0] >= opened.connected_at:
             self._carry_out(self._machine.caught_up())
         while self._uncut:
@@ -222,7 +208,8 @@ class Chain:
         if self._timer_at is not None and self._clock() >= self._timer_at:
             self._timer_at = None
             self._carry_out(self._machine.timer_fired())
-        self._look_after(opened.tail)
+        intake = self._intake
+        self._watch.look(opened.tail, intake.next_offset, intake.trouble, self._post_connect)
 
     def _wait_s(self) -> float:
         if self._timer_at is None:
@@ -263,9 +250,7 @@ class Chain:
             if self._halted.is_set():
                 raise AskedToEnd("asked to end")
             if self._clock() >= patient_until:
-                self.trouble = "what has to be sent again is not taken by the log"
-                self._health.troubled(self._clock(), is_final=True)
-                self._show_health()
+                self._watch.stuck("what has to be sent again is not taken by the log")
 
     def _post_time_to_cut(self, number: int) -> None:
         def ended(future: Future[int]) -> None:
@@ -277,54 +262,8 @@ class Chain:
         except Unavailable:
             self._uncut.append(number)
 
-    # Whether the log can be read
-
-    def _hear(self) -> None:
-        self._health.heard()
-        if self.errored.is_set():
-            LOG.info("channel %s: reading again", self._support.channel_id)
-            self.errored.clear()
-        self.trouble = ""
-
-    def _look_after(self, tail: Tail) -> None:
-        trouble = tail.trouble()
-        if trouble is not None:
-            self.trouble = str(trouble)
-            self._health.troubled(self._clock(), is_final=trouble.code in OUT_OF_RANGE)
-        elif self._intake.trouble is not None:
-            self.trouble = f"waiting for the standby: {self._intake.trouble}"
-        is_connecting = self._connecting is not None and not self._connecting.done()
-        match self._health.step(self._clock(), is_connecting=is_connecting):
-            case Step.PROBE:
-                self._health.probed(self._clock(), has_answered=self._has_leader(tail))
-            case Step.CONNECT:
-                self._connect(tail)
-        self._show_health()
-
-    def _show_health(self) -> None:
-        if self._health.is_errored and not self.errored.is_set():
-            LOG.error("channel %s cannot read its log: %s", self._support.channel_id, self.trouble)
-            self._err(self.trouble)
-
-    def _has_leader(self, tail: Tail) -> bool:
-        try:
-            tail.reach(PROBE_S)
-        except TwinlogError as error:
-            self.trouble = str(error)
-            return False
-        return True
-
-    def _connect(self, tail: Tail) -> None:
-        tail.start(self._intake.next_offset)  # librdkafka gives up on an offset out of range
-        try:
-            self._connecting = self._topic.post(records.connect())
-        except Unavailable as error:
-            self.trouble = str(error)
-
-    def _err(self, why: str) -> None:
-        self.trouble = self.trouble or why
-        self.errored.set()
-        self.ledger.wake()
+    def _post_connect(self) -> Future[int]:
+        return self._topic.post(records.connect())
 
     def _set_state(self, state: State) -> None:
         with self._changed:

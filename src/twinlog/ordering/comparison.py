@@ -106,7 +106,6 @@ class History:
         self._seen: dict[tuple[int, int], int] = {}
         self._last: dict[int, int] = {}
         self._faults: list[str] = []
-        self.unknown_found = 0  # transactions that nobody knew about and that are in a block
 
     def block(self, block: Block) -> None:
         """Take a block's transactions in."""

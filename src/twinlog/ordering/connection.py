@@ -10,26 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hpack import Decoder, HPACKError
-
-from twinlog.ordering import frames
-from twinlog.ordering.calls import (
-    INTERNAL,
-    MESSAGE_LIMIT_BYTES,
-    PREFIX_BYTES,
-    RESOURCE_EXHAUSTED,
-    STREAM_WINDOW_BYTES,
-    UNIMPLEMENTED,
-    Session,
-    Stream,
-    expand,
-)
+from twinlog.ordering import frames, headers
+from twinlog.ordering.calls import INTERNAL, STREAM_WINDOW_BYTES, UNIMPLEMENTED, Session, Stream
 from twinlog.ordering.frames import Code, Frame, ProtocolError
+from twinlog.ordering.headers import Gathering, Headers
 
 CONNECTION_WINDOW_BYTES = 64 * 1024 * 1024
 FRAME_LIMIT_BYTES = 1024 * 1024
 WRITE_AT_ONCE_BYTES = 1024 * 1024
-HEADERS_LIMIT_BYTES = 64 * 1024
 STREAMS_LIMIT = 2048
 PING_STRIKES = 2  # more pings than these, each too early, and the client is told to calm down
 
@@ -56,11 +44,10 @@ class Connection:
         self._ping_interval_s = ping_interval_s
         self._last_ping_s = -ping_interval_s
         self._strikes = 0
-        self._decoder = Decoder(max_header_list_size=HEADERS_LIMIT_BYTES)
+        self._gathering = Gathering()
         self._rest = b""
         self._has_preface = False
         self._last_id = 0
-        self._block: tuple[int, int, bytes] | None = None  # stream, flags and bytes of unfinished headers
         self._send_window_bytes = frames.DEFAULT_WINDOW_BYTES
         self._initial_window_bytes = frames.DEFAULT_WINDOW_BYTES
         self._frame_bytes = frames.DEFAULT_FRAME_BYTES
@@ -70,7 +57,7 @@ class Connection:
             (frames.MAX_CONCURRENT_STREAMS, STREAMS_LIMIT),
             (frames.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES),
             (frames.MAX_FRAME_SIZE, FRAME_LIMIT_BYTES),
-            (frames.MAX_HEADER_LIST_SIZE, HEADERS_LIMIT_BYTES),
+            (frames.MAX_HEADER_LIST_SIZE, headers.LIMIT_BYTES),
         )
         more = CONNECTION_WINDOW_BYTES - frames.DEFAULT_WINDOW_BYTES
         self._out = [frames.settings(ours), frames.window_update(0, more)]
@@ -135,8 +122,7 @@ class Connection:
             data = data[len(frames.PREFACE) :]
         found, self._rest = frames.split(data, FRAME_LIMIT_BYTES)
         for one in found:
-            if self._block is not None and one.kind != frames.CONTINUATION:
-                raise ProtocolError(Code.PROTOCOL_ERROR, "a frame in the middle of headers")
+            self._gathering.check(one)
             handle = _HANDLERS.get(one.kind)
             if handle is not None:  # frames of other kinds are to be passed over
                 handle(self, one)
@@ -159,88 +145,40 @@ class Connection:
         stream.receive_window_bytes -= size
         if stream.receive_window_bytes < 0:
             raise ProtocolError(Code.FLOW_CONTROL_ERROR, "more data than was allowed")
-        data = frames.content(one)
         stream.credit(size)
-        if stream.incoming:
-            stream.incoming += data
-            if len(stream.incoming) >= stream.wanted_bytes:
-                self._messages(stream, bytes(stream.incoming))
-        else:
-            self._messages(stream, data)
+        stream.receive(frames.content(one))
         if one.flags & frames.END_STREAM:
             self._half_close(stream)
 
-    def _messages(self, stream: Stream, data: bytes) -> None:
-        """Hand over the whole messages that a stream has."""
-        place, session = 0, stream.session
-        stream.wanted_bytes = 0
-        while session is not None and len(data) - place >= PREFIX_BYTES:
-            size = int.from_bytes(data[place + 1 : place + PREFIX_BYTES], "big")
-            if size > MESSAGE_LIMIT_BYTES:
-                text = f"a message of {size} bytes: the limit is {MESSAGE_LIMIT_BYTES}"
-                stream.finish(RESOURCE_EXHAUSTED, text)
-                break
-            start = place + PREFIX_BYTES
-            if len(data) - start < size:
-                stream.wanted_bytes = PREFIX_BYTES + size
-                break
-            message = data[start : start + size]
-            if data[place]:
-                expanded = expand(message, stream.encoding)
-                if expanded is None:
-                    stream.finish(INTERNAL, f"a message that cannot be expanded ({stream.encoding})")
-                    break
-                message = expanded
-            place = start + size
-            if stream.trailer is not None or not stream.is_open:
-                break  # what follows a refusal is not read
-            session.message(message)
-        stream.incoming = bytearray(data[place:]) if stream.trailer is None else bytearray()
-
     def _headers(self, one: Frame) -> None:
-        if one.stream_id % 2 == 0:
-            raise ProtocolError(Code.PROTOCOL_ERROR, "clients begin streams with odd numbers")
-        self._gather(one.stream_id, one.flags, frames.content(one), one.flags)
-
-    def _continuation(self, one: Frame) -> None:
-        if self._block is None or self._block[0] != one.stream_id:
-            raise ProtocolError(Code.PROTOCOL_ERROR, "headers that continue nothing")
-        stream_id, flags, begun = self._block
-        self._gather(stream_id, flags, begun + one.payload, one.flags)
-
-    def _gather(self, stream_id: int, flags: int, block: bytes, last_flags: int) -> None:
-        if len(block) > HEADERS_LIMIT_BYTES:
-            raise ProtocolError(Code.ENHANCE_YOUR_CALM, "too many headers")
-        if not last_flags & frames.END_HEADERS:
-            self._block = (stream_id, flags, block)
+        found = self._gathering.add(one)
+        if found is None:
             return
-        self._block = None
-        try:
-            pairs = {str(name): str(value) for name, value in self._decoder.decode(block)}
-        except (HPACKError, UnicodeDecodeError) as error:
-            raise ProtocolError(Code.COMPRESSION_ERROR, f"headers that cannot be read: {error}") from None
-        self._begin(stream_id, flags, pairs)
-
-    def _begin(self, stream_id: int, flags: int, headers: dict[str, str]) -> None:
-        known = self.streams.get(stream_id)
-        if known is None and stream_id > self._last_id:
-            self._last_id = stream_id
-            if len(self.streams) >= STREAMS_LIMIT:
-                self.write(frames.reset(stream_id, Code.REFUSED_STREAM))
-                return
-            known = self.streams[stream_id] = Stream(self, stream_id, self._initial_window_bytes)
-            known.encoding = headers.get("grpc-encoding", "identity")
-            path = headers.get(":path", "")
-            known.session = self._open(path, known)
-            if known.session is None:
-                known.finish(UNIMPLEMENTED, f"there is no method {path}")
-        if known is not None and flags & frames.END_STREAM:
+        known = self.streams.get(found.stream_id)
+        if known is None and found.stream_id > self._last_id:
+            known = self._begin(found)
+        if known is not None and found.ends_stream:
             self._half_close(known)
+
+    def _begin(self, found: Headers) -> Stream | None:
+        """A new call."""
+        self._last_id = found.stream_id
+        if len(self.streams) >= STREAMS_LIMIT:
+            self.write(frames.reset(found.stream_id, Code.REFUSED_STREAM))
+            return None
+        stream = Stream(self, found.stream_id, self._initial_window_bytes)
+        self.streams[stream.id] = stream
+        stream.encoding = found.pairs.get("grpc-encoding", "identity")
+        path = found.pairs.get(":path", "")
+        stream.session = self._open(path, stream)
+        if stream.session is None:
+            stream.finish(UNIMPLEMENTED, f"there is no method {path}")
+        return stream
 
     def _half_close(self, stream: Stream) -> None:
         stream.client_ended = True
         if stream.session is not None and stream.trailer is None:
-            if stream.incoming:
+            if not stream.is_between_messages:
                 stream.finish(INTERNAL, "the last message is not whole")
             else:
                 stream.session.half_closed()
@@ -303,16 +241,15 @@ class Connection:
             return
         if stream.outgoing:
             self._strikes = 0
-            waiting = b"".join(stream.outgoing) if len(stream.outgoing) > 1 else stream.outgoing[0]
-            size = min(len(waiting), stream.send_window_bytes, self._send_window_bytes)
+            size = min(stream.send_window_bytes, self._send_window_bytes)
             if size > 0:
                 self._out.append(stream.headers_once())
-                for start in range(0, size, self._frame_bytes):
-                    piece = waiting[start : min(start + self._frame_bytes, size)]
+                waiting = stream.take(size)
+                for start in range(0, len(waiting), self._frame_bytes):
+                    piece = bytes(waiting[start : start + self._frame_bytes])
                     self._out.append(frames.frame(frames.DATA, 0, stream.id, piece))
-                stream.send_window_bytes -= size
-                self._send_window_bytes -= size
-            stream.outgoing = [waiting[max(size, 0) :]] if size < len(waiting) else []
+                stream.send_window_bytes -= len(waiting)
+                self._send_window_bytes -= len(waiting)
         if stream.outgoing:
             return
         if stream.trailer is not None:
@@ -355,5 +292,5 @@ _HANDLERS: dict[int, Callable[[Connection, Frame], None]] = {
     frames.PING: Connection._ping,
     frames.GOAWAY: Connection._goaway,
     frames.WINDOW_UPDATE: Connection._window,
-    frames.CONTINUATION: Connection._continuation,
+    frames.CONTINUATION: Connection._headers,
 }

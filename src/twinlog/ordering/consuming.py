@@ -181,7 +181,9 @@ class Consuming:
         original = regular.original_offset
         if original:
             if original <= self._last_original:
-                return [Drop(f"the record at offset {offset} repeats that of offset {original}")]
+                # It may also have been overtaken by one behind it, and will never be taken then.
+                repeated = Drop(f"the record at offset {offset} repeats that of offset {original}")
+                return [repeated, *self._through(original)]
             # Another orderer may have sent one again that this one judged invalid.
             self._last_resubmitted_config = max(self._last_resubmitted_config, original)
         if regular.config_seq >= self._rules.sequence:

@@ -7,6 +7,7 @@ ledger that has grown, or by a channel that has lost the log. So thousands of re
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from twinlog.errors import SiteError
 from twinlog.ordering import seeks
 from twinlog.ordering.bundle import Bundle
 from twinlog.ordering.calls import Stream
@@ -27,7 +29,10 @@ from twinlog.ordering.seeks import SeekInfo, Span
 from twinlog.ordering.server import Post
 from twinlog.ordering.statuses import FORBIDDEN, NAMES, NOT_FOUND, SERVICE_UNAVAILABLE, SUCCESS, Refusal
 
+IN_LINE = 4  # requests of one stream that wait for the one before; then its client waits too
 AT_ONCE_BYTES = 512 * 1024  # of blocks handed over before the rest of the loop has its turn
+
+LOG = logging.getLogger("twinlog.ordering")
 
 
 class Channel(Protocol):
@@ -82,13 +87,16 @@ class DeliverSession:
         self._requests: deque[bytes] = deque()
         self._reading: _Reading | None = None
         self._stop_listening: Callable[[], None] | None = None
-        self._has_ended = self._is_gone = self._is_due = False
+        self._has_ended = self._is_gone = self._is_due = self._is_held = False
         desk.figures.stream_opened()
 
     def message(self, raw: bytes) -> None:
-        """Another request."""
+        """Another request; a few may stand in line."""
         self._requests.append(raw)
         self._go_on()
+        if not self._is_held and len(self._requests) >= IN_LINE:
+            self._is_held = True
+            self._stream.hold()
 
     def half_closed(self) -> None:
         """No more requests come; those that there are will be served."""
@@ -102,6 +110,10 @@ class DeliverSession:
     def gone(self) -> None:
         """Serve nobody any more."""
         self._is_gone = True
+        if self._reading is not None:
+            self._desk.figures.request_completed(self._reading.channel.channel_id, success=False)
+            self._reading = None
+        self._requests.clear()
         self._leave()
         self._desk.figures.stream_closed()
 
@@ -124,13 +136,26 @@ class DeliverSession:
                         if self._has_ended:
                             self._stream.finish()
                         return
-                    self._begin(self._requests.popleft())
+                    self._begin(self._next_request())
                 elif not self._send_blocks(self._reading):
                     return
             except Refusal as refusal:
-                self._answer(refusal.status)
-                self._stream.finish()
-                return
+                self._end(refusal.status)
+            except SiteError as error:  # a block that cannot be read
+                LOG.error("%s", error)
+                self._end(SERVICE_UNAVAILABLE)
+
+    def _end(self, status: int) -> None:
+        """Answer for the last time on this stream."""
+        self._answer(status)
+        self._stream.finish()
+
+    def _next_request(self) -> bytes:
+        raw = self._requests.popleft()
+        if self._is_held and not self._requests:
+            self._is_held = False
+            self._stream.release()
+        return raw
 
     def _begin(self, raw: bytes) -> None:
         desk = self._desk

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from twinlog.durable import make_private_directory, write_secret, write_text
@@ -22,7 +23,7 @@ from twinlog.ordering.identity import Signer
 from twinlog.ordering.localconfig import READ_ALL, READ_TWIN
 from twinlog.sites.background import Background
 from twinlog.sites.home import Home
-from twinlog.sites.prerequisites import free_ports
+from twinlog.sites.ports import free_ports
 from twinlog.spec import effective
 from twinlog.spec.model import Auth
 from twinlog.wire.access import Access
@@ -269,7 +270,9 @@ class Fleet:
         directory = self.directory / member.name
         make_private_directory(directory)
         keys = {"key.pem": access.key_pem, "cert.pem": access.cert_pem, "ca.pem": access.ca_pem}
+        is_new = False
         for name, content in keys.items():
+            is_new |= _differs(directory / name, content)
             write_secret(directory / name, content)
         text = orderer_text(
             member.port,
@@ -287,9 +290,14 @@ class Fleet:
             },
         )
         file = directory / "orderer.yaml"
-        is_new = not file.exists() or file.read_text() != text
+        is_new |= _differs(file, text)
         write_text(file, text)
         return is_new
+
+
+def _differs(file: Path, content: str) -> bool:
+    """True if a file does not hold what is to be written to it."""
+    return not file.exists() or file.read_text() != content
 
 
 def creation(fleet: Fleet, channel_id: str) -> bytes:

@@ -21,6 +21,7 @@ from twinlog.ordering.certification import first_certificate
 from twinlog.ordering.proto import common_pb2, msp_pb2
 
 _NONCE_BYTES: Final = 24
+LONGEST_BYTES: Final = 16 * 1024  # of what is remembered about identities: anybody may send anything as one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,11 +68,17 @@ def serialized(mspid: str, certificate_pem: bytes) -> bytes:
     return msp_pb2.SerializedIdentity(mspid=mspid, id_bytes=certificate_pem).SerializeToString()
 
 
-@lru_cache(maxsize=1024)
 def expires_at(creator: bytes) -> datetime | None:
     """When a serialized identity's certificate ends; None if the bytes hold no certificate."""
+    return _remembered_end(creator) if len(creator) <= LONGEST_BYTES else _end(creator)
+
+
+def _end(creator: bytes) -> datetime | None:
     try:
         identity = msp_pb2.SerializedIdentity.FromString(creator)
         return first_certificate(identity.id_bytes).not_valid_after_utc
     except (DecodeError, ValueError):
         return None
+
+
+_remembered_end = lru_cache(maxsize=1024)(_end)

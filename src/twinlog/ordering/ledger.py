@@ -1,4 +1,4 @@
-"""A channel's blocks on disk: two files that only grow, and readers that wait for a height.
+"""A channel's blocks on disk: two files that only grow, and readers who hear when they have.
 
 `blocks` holds each block behind its length and checksum, `index` the end of each, and is written when the
 blocks are flushed. So what the index covers was on disk once and must be there, whole: anything else is
@@ -44,13 +44,15 @@ class Ledger:
         self._blocks = os.open(directory / BLOCKS, os.O_RDWR | os.O_CREAT, _MODE)
         self._index = os.open(directory / INDEX, os.O_RDWR | os.O_CREAT, _MODE)
         self._ends = array("Q")
-        self._grown = threading.Condition()
+        self._listening = threading.Lock()
         self._listeners: dict[object, Heard] = {}
         self._last_hash = b""
         try:
             self._lock()
             self._load(is_index_complete=has_index)
             _flush_directory(directory)
+            # The system channel has it on record that this channel was made, once that is in a block.
+            _flush_directory(directory.parent)
         except BaseException:
             self.close()
             raise
@@ -101,19 +103,9 @@ class Ledger:
         self.wake()
         return list(map(len, contents))
 
-    def wait_for(self, number: int, timeout_s: float, unless: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until a block is there, or until the time or a reason not to wait; True if it is there.
-
-        The reason is looked at now and at each `wake`.
-        """
-        with self._grown:
-            self._grown.wait_for(lambda: self.height > number or unless(), timeout_s)
-            return self.height > number
-
     def wake(self) -> None:
-        """Let all who wait look again, whether there is a block or another reason."""
-        with self._grown:
-            self._grown.notify_all()
+        """Let all who listen look again, whether there is a block or another reason."""
+        with self._listening:
             listeners = list(self._listeners.values())
         for heard in listeners:
             heard()
@@ -121,11 +113,11 @@ class Ledger:
     def listen(self, heard: Heard) -> Heard:
         """Have a function called at each `wake`, from the writer's thread; gives how to end that."""
         key = object()
-        with self._grown:
+        with self._listening:
             self._listeners[key] = heard
 
         def end() -> None:
-            with self._grown:
+            with self._listening:
                 self._listeners.pop(key, None)
 
         return end

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
 
-from twinlog.ordering.identity import Identity
+from twinlog.ordering.identity import LONGEST_BYTES, Identity
 from twinlog.ordering.msp import Msp, Version
 from twinlog.ordering.proto import common_pb2, msp_pb2
 
@@ -64,7 +64,7 @@ class Members:
 
     def identity(self, creator: bytes) -> Identity | None:
         """Whom a serialized identity names; None if no provider knows it."""
-        return self._find(creator)
+        return self._find(creator) if len(creator) <= LONGEST_BYTES else self._look_up(creator)
 
     def satisfies(self, identity: Identity, principal: common_pb2.MSPPrincipal) -> bool:
         """True if an identity is what a principal asks for."""

@@ -7,8 +7,7 @@ in another order are put in order, and from then on only these bytes are carried
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -22,8 +21,7 @@ ORDERER_TRANSACTION: Final = common_pb2.ORDERER_TRANSACTION
 _PAYLOAD_FIRST: Final = b"\x0a"  # the tag of its field
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One envelope and what its headers say."""
 
     raw: bytes  # the envelope in its one form

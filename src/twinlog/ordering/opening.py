@@ -1,4 +1,4 @@
-"""The steps of a channel to its log: topic, producer, CONNECT, reader, replicas.
+"""The steps of a channel to its log: topic, producer, CONNECT, reader.
 
 `chain` takes them in its own thread, each with the patience that the orderer's file gives. CONNECT comes
 before anything else is written, so that the partition is not empty and offset 0 is never that of a
@@ -17,7 +17,6 @@ from twinlog.ordering import records
 from twinlog.ordering.localconfig import Retry
 from twinlog.ordering.retrying import AskedToEnd, Result, Wait, retried
 from twinlog.ordering.topic import Topic
-from twinlog.wire import topics
 from twinlog.wire.tail import Tail
 
 LOG = logging.getLogger("twinlog.ordering")
@@ -32,7 +31,6 @@ class Opened:
 
     tail: Tail
     connected_at: int  # the offset of our CONNECT: what was in the log before is older than this process
-    partition: topics.Partition
 
 
 def open_log(topic: Topic, first: int, retry: Retry, wait: Wait, troubled: Callable[[str], None]) -> Opened:
@@ -56,12 +54,7 @@ def open_log(topic: Topic, first: int, retry: Retry, wait: Wait, troubled: Calla
     topic.open()
     connect = records.connect()
     connected_at = patiently("writing CONNECT", lambda: _ended(topic.post(connect), wait))
-    tail = patiently("reading", lambda: topic.read(first))
-    try:
-        return Opened(tail, connected_at, patiently("asking for replicas", topic.partition))
-    except BaseException:
-        tail.close()
-        raise
+    return Opened(patiently("reading", lambda: topic.read(first)), connected_at)
 
 
 def _ended(future: Future[int], wait: Wait) -> int:

@@ -143,6 +143,8 @@ class Posting:
                 with self._lock:
                     self.sender = self._new_sender()
                     self._under_way = 0  # nobody tells of the old one's any more
+                    refused = self._send(self._taken())  # what came while it was closed
+                _refuse(refused)
 
     def _fail_waiting(self) -> None:
         with self._lock:

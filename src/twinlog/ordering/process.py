@@ -35,7 +35,8 @@ from twinlog.ordering.deliver import DeliverSession
 from twinlog.ordering.deliver import Desk as DeliverDesk
 from twinlog.ordering.ledger import Ledger
 from twinlog.ordering.localconfig import READ_TWIN, LocalConfig
-from twinlog.ordering.metrics import Figures, Page
+from twinlog.ordering.metrics import Figures
+from twinlog.ordering.page import Page
 from twinlog.ordering.registrar import Channel, House, MakeChain, Registrar
 from twinlog.ordering.server import Endpoint, Relay, Server, tls_context, trust
 from twinlog.ordering.topic import Reach
@@ -43,7 +44,6 @@ from twinlog.sites.background import Background
 
 BROADCAST = "/orderer.AtomicBroadcast/Broadcast"
 DELIVER = "/orderer.AtomicBroadcast/Deliver"
-ROOM_BYTES = 1024 * 1024  # a record is larger than the message in it
 REPORT_EVERY_S = 1.0
 LEVELS = {
     "fatal": logging.CRITICAL,
@@ -64,6 +64,7 @@ class Orderer:
     def __init__(self, config: LocalConfig, make_chain: MakeChain | None = None) -> None:
         self._config = config
         self._figures = Figures()
+        self._shows_metrics = config.metrics.provider == "prometheus"
         self._tls = tls_context(config.general.tls)
         self._error: BaseException | None = None
         self._stop: Callable[[], None] = lambda: None
@@ -91,10 +92,13 @@ class Orderer:
         try:
             self._registrar.open()
             general, operations = self._config.general, self._config.operations
-            shows = self._config.metrics.provider == "prometheus"
             tls = tls_context(operations.tls, protocol="http/1.1")
             self._page = Page(
-                operations.listen_address, self._figures, self.health, tls=tls, shows_metrics=shows
+                operations.listen_address,
+                self._figures,
+                self.health,
+                tls=tls,
+                shows_metrics=self._shows_metrics,
             )
             port = await server.start()
             self._address = f"{general.listen_address}:{port}"
@@ -148,7 +152,7 @@ class Orderer:
         authentication = self._config.general.authentication
         binds = self._config.general.tls.enabled and self._config.general.tls.client_auth_required
         registrar = self._registrar
-        writing = BroadcastDesk(registrar.find_or_system, self._figures, relay.post, Outbox(relay.post))
+        writing = BroadcastDesk(registrar.find_or_system, self._figures, relay.post, Outbox(relay.soon))
         reading = DeliverDesk(registrar.find, authentication, binds, self._figures, relay.post)
 
         def open_session(path: str, stream: Stream) -> Session | None:
@@ -166,12 +170,12 @@ class Orderer:
             kafka.retry,
             replication=kafka.topic.replication_factor,
             min_insync_replicas=twinlog.min_insync_replicas,
-            max_message_bytes=channel.batch_size.absolute_max_bytes + ROOM_BYTES,
+            told=self._figures.exchange.told if self._shows_metrics else None,
         )
-        covered = None
-        if twinlog.read == READ_TWIN:
-            covered = Coverage(kafka.access(twinlog.standby), channel.channel_id)
-        return Chain(channel, ledger, reach, covered=covered)
+        if twinlog.read != READ_TWIN:
+            return Chain(channel, ledger, reach)
+        covered = Coverage(kafka.access(twinlog.standby), channel.channel_id)
+        return Chain(channel, ledger, reach, covered=covered, release=covered.close)
 
     def _crashed(self, channel_id: str, error: BaseException) -> None:
         log.error("channel %s cannot go on: %s", channel_id, error)

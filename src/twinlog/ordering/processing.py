@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -24,8 +25,7 @@ from twinlog.ordering.statuses import NOT_FOUND, SERVICE_UNAVAILABLE, Refusal, b
 MIGRATIONS = frozenset({("kafka", "etcdraft")})
 
 
-@dataclass(frozen=True)
-class Ready:
+class Ready(NamedTuple):
     """A message that may be ordered, and the config sequence at which it was found so."""
 
     envelope: bytes
@@ -51,7 +51,7 @@ def normal(message: Message, bundle: Bundle, expiry_at: datetime | None) -> Read
     """Check a message that is to be ordered as it is."""
     if message.channel_id != bundle.channel_id:
         raise Refusal(NOT_FOUND, "channel does not exist")
-    if bundle.allows_migration and bundle.in_maintenance:
+    if bundle.is_closed:
         raise Refusal(SERVICE_UNAVAILABLE, "normal transactions are rejected: maintenance mode")
     filters.check(message, bundle, expiry_at)
     return Ready(message.raw, bundle.sequence)

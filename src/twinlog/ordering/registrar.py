@@ -258,9 +258,12 @@ class Registrar:
             self.house.log(f"channel {channel_id} was created")
 
     def close(self) -> None:
-        """Halt all channels."""
+        """Halt all channels, the one that makes others first."""
+        if self._system is not None:
+            self._system.halt()
         for channel in self.channels():
-            channel.halt()
+            if channel is not self._system:
+                channel.halt()
 
     def _add(self, block: Block, what: str) -> Channel:
         """A channel that begins with a block."""

@@ -11,6 +11,8 @@ from collections import deque
 
 from twinlog.ordering.statuses import SUCCESS
 
+UNKNOWN = "unknown"  # a channel or a kind of message, as long as or because nobody knows it
+
 
 class Answer:
     """One answer, not known while its status is 0; whoever fills it in sets the status last."""
@@ -20,7 +22,7 @@ class Answer:
     def __init__(self, began_s: float, size_bytes: int) -> None:
         self.status = 0
         self.info = ""
-        self.channel_id = self.kind = ""
+        self.channel_id = self.kind = UNKNOWN
         self.began_s = began_s
         self.size_bytes = size_bytes  # of the message
         self.checked_s = 0.0  # when it was found good; 0 if it was not

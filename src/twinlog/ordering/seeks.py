@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -16,7 +15,6 @@ from twinlog.ordering.policy import SignedData
 from twinlog.ordering.proto import common_pb2, orderer_pb2
 from twinlog.ordering.statuses import NOT_FOUND, Refusal, bad
 
-FOREVER: Final = 2**64 - 1
 SeekInfo = orderer_pb2.SeekInfo
 
 
@@ -34,7 +32,7 @@ class Span:
     """The blocks that are asked for."""
 
     first: int
-    last: int  # FOREVER has no end
+    last: int  # 2**64 - 1 has no end
 
 
 def read(raw: bytes, now_s: float, window_s: float, certificate: bytes | None, *, binds: bool) -> Request:

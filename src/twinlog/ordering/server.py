@@ -8,6 +8,7 @@ read what we write is not read from either. With mutual TLS the roots may grow w
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 import time
 from collections import deque
@@ -26,6 +27,8 @@ BACKLOG = 512
 GOODBYE_S = 0.2  # for the last bytes of connections that we end
 # Forward secrecy and AES-GCM only; TLS 1.3 has its own list, which is as good.
 CIPHERS = "ECDHE+AESGCM"
+
+LOG = logging.getLogger("twinlog.ordering")
 
 Post = Callable[[Callable[[], None]], None]
 
@@ -48,10 +51,17 @@ class Relay:
             except RuntimeError:  # the loop has ended, and with it everybody who would hear of it
                 self._calls.clear()
 
+    def soon(self, call: Callable[[], None]) -> None:
+        """Have a function called in the loop's next turn; asked in the loop's own thread, it wakes nobody."""
+        self._loop.call_soon(call)
+
     def _run(self) -> None:
         self._is_due = False
         for _ in range(len(self._calls)):
-            self._calls.popleft()()
+            try:
+                self._calls.popleft()()
+            except Exception:  # of one call; the others stand in line behind it
+                LOG.exception("a call from another thread failed")
 
 
 @dataclass(frozen=True)

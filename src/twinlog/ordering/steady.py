@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from twinlog.errors import KafkaError
 from twinlog.ordering import records
+from twinlog.ordering.retrying import AskedToEnd, Wait
 from twinlog.wire.deadlines import Deadline
 from twinlog.wire.driver import NoRoom, Receipt, Sender
 
@@ -24,8 +25,9 @@ _TURN_S = 0.1
 class Steady:
     """Writes to one partition, if need be with one producer after another."""
 
-    def __init__(self, topic: str, partition: int, new_sender: Callable[[], Sender]) -> None:
+    def __init__(self, topic: str, partition: int, new_sender: Callable[[], Sender], wait: Wait) -> None:
         self._place = (topic, partition)
+        self._wait = wait
         self._new_sender = new_sender
         self._sender = new_sender()
         self._open: deque[tuple[bytes, Receipt]] = deque()  # not known to be in the log
@@ -40,6 +42,8 @@ class Steady:
                 break
             except NoRoom:
                 self._sender.serve(_TURN_S)
+                if self._wait(0.0):
+                    raise AskedToEnd("asked to end") from None
             except KafkaError:
                 if not self._sender.has_given_up:
                     raise
@@ -53,6 +57,7 @@ class Steady:
             self._sender.flush(min(deadline.remaining_s(), _TURN_S))
             self._forget_answered()
             if self._open and (self._sender.has_given_up or self._open[0][1].failed is not None):
+                self._wait(min(deadline.remaining_s(), _TURN_S))  # it may be refused at once, again and again
                 self._begin_again()
             if deadline.passed:
                 break
@@ -65,8 +70,10 @@ class Steady:
     def _forget_answered(self) -> None:
         while self._open:
             _, receipt = self._open[0]
-            if receipt.failed is not None and receipt.failed.is_certain:
-                LOG.error("a record that was to be sent again is lost: %s", receipt.failed.reason)
+            # Of a producer that has given up it is no word on the record: the next one may be let in.
+            failed = None if self._sender.has_given_up else receipt.failed
+            if failed is not None and failed.is_certain:
+                LOG.error("a record that was to be sent again is lost: %s", failed.reason)
             elif receipt.offset < 0:
                 return
             self._open.popleft()

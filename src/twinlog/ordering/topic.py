@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from twinlog.errors import KafkaError
+from twinlog.ordering import exchange
 from twinlog.ordering.localconfig import Retry
 from twinlog.ordering.posting import Posting, Tell
+from twinlog.ordering.retrying import Wait
 from twinlog.ordering.steady import Steady
 from twinlog.ordering.support import Unavailable
 from twinlog.wire import topics
 from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Tuning
 from twinlog.wire.cluster import Cluster, Patience
-from twinlog.wire.driver import Sender, Settings
+from twinlog.wire.driver import ClientSettings, Heard, Sender
 from twinlog.wire.tail import Tail
 
 PARTITION = 0
@@ -47,21 +49,25 @@ class Reach:
     retry: Retry
     replication: int = 3
     min_insync_replicas: int = 2
-    max_message_bytes: int = 0  # that the topic shall take; 0 leaves it to the brokers
+    told: Heard | None = None  # hears the drivers' statistics
 
 
 class Topic:
     """The partition of one channel."""
 
-    def __init__(self, name: str, reach: Reach) -> None:
+    def __init__(self, name: str, reach: Reach, wait: Wait | None = None) -> None:
         self.name = name
         self._reach = reach
+        self._wait = wait or threading.Event().wait  # for somebody who may be asked to end meanwhile
         self._lock = threading.Lock()  # for who writes
         self._posting: Posting | None = None
         self._steady: Steady | None = None
 
     def create(self) -> None:
-        """Make the topic, unless it is there already: then it takes no right to make one."""
+        """Make the topic, unless it is there already: then it takes no right to make one.
+
+        How large a record may be is left to the brokers: an update of the channel may raise what it takes.
+        """
         if self._ask(lambda cluster: topics.describe(cluster, [self.name])):
             return
         configs = {
@@ -71,20 +77,12 @@ class Topic:
             "unclean.leader.election.enable": "false",
             "min.insync.replicas": str(self._reach.min_insync_replicas),
         }
-        if self._reach.max_message_bytes:
-            configs["max.message.bytes"] = str(self._reach.max_message_bytes)
         wanted = topics.NewTopic(self.name, 1, self._reach.replication, configs=configs)
         try:
             self._ask(lambda cluster: topics.create(cluster, wanted))
         except KafkaError as error:
             if error.code != _EXISTS:
                 raise
-
-    def partition(self) -> topics.Partition:
-        """Who leads the partition and who has it, asked now."""
-        for state in self._ask(lambda cluster: topics.describe(cluster, [self.name])):
-            return state.partitions[PARTITION]
-        raise KafkaError(f"there is no topic '{self.name}'", code="UNKNOWN_TOPIC_OR_PARTITION")
 
     def open(self) -> None:
         """Be ready to write."""
@@ -102,7 +100,7 @@ class Topic:
         """Write a record behind all others of this call, however long it takes."""
         with self._lock:
             if self._steady is None:
-                self._steady = Steady(self.name, PARTITION, self._new_steady_sender)
+                self._steady = Steady(self.name, PARTITION, self._new_steady_sender, self._wait)
             self._steady.post(value)
 
     def settle(self, timeout_s: float) -> bool:
@@ -114,7 +112,7 @@ class Topic:
         """A reader of the partition that begins at an offset."""
         timeouts = self._reach.retry.network_timeouts
         settings = {
-            **_network(self._reach.retry),
+            **self._network(),
             "max.partition.fetch.bytes": _FETCH_BYTES,
             "fetch.max.bytes": _FETCH_BYTES,
             "receive.message.max.bytes": MOST_BYTES + _FETCH_BYTES,
@@ -157,7 +155,7 @@ class Topic:
         attempt_s = backoff_s + retry.metadata.retry_max * retry.metadata.retry_backoff_s
         again_s = retry.producer.retry_max * attempt_s
         settings = {
-            **_network(retry),
+            **self._network(),
             "retries": max(1, round(again_s / backoff_s)),  # idempotence needs one
             "retry.backoff.ms": _ms(backoff_s),
             "retry.backoff.max.ms": _ms(backoff_s),
@@ -169,8 +167,19 @@ class Topic:
         return Sender(self._reach.access, timeout_s=timeout_s, tuning=Tuning(MOST_BYTES), settings=settings)
 
     def _new_steady_sender(self) -> Sender:
-        settings = {**_network(self._reach.retry), "message.timeout.ms": _FOR_EVER}
+        settings = {**self._network(), "message.timeout.ms": _FOR_EVER}
         return Sender(self._reach.access, timeout_s=0.0, tuning=Tuning(MOST_BYTES), settings=settings)
+
+    def _network(self) -> ClientSettings:
+        timeouts = self._reach.retry.network_timeouts
+        settings: ClientSettings = {
+            "client.id": "twinlog-orderer",
+            "socket.connection.setup.timeout.ms": _ms(timeouts.dial_timeout_s, least_ms=1000),
+            "socket.timeout.ms": _ms(timeouts.read_timeout_s, least_ms=10),
+        }
+        if self._reach.told is None:
+            return settings
+        return {**settings, "statistics.interval.ms": _ms(exchange.EVERY_S), "stats_cb": self._reach.told}
 
     def _ask(self, question: Callable[[Cluster], Answer]) -> Answer:
         timeouts = self._reach.retry.network_timeouts
@@ -184,15 +193,6 @@ class Topic:
             return question(cluster)
         finally:
             cluster.close()
-
-
-def _network(retry: Retry) -> Settings:
-    timeouts = retry.network_timeouts
-    return {
-        "client.id": "twinlog-orderer",
-        "socket.connection.setup.timeout.ms": _ms(timeouts.dial_timeout_s, least_ms=1000),
-        "socket.timeout.ms": _ms(timeouts.read_timeout_s, least_ms=10),
-    }
 
 
 def _ms(seconds: float, least_ms: int = 1) -> int:

@@ -41,7 +41,6 @@ class Writing:
         self._told: list[tuple[Position, float]] = []  # of each block that waits, for the figures
         self._waiting_bytes = 0
         self._filling_since = clock()
-        self.last_offset = -1  # of the log, that is on disk
 
     def began(self) -> None:
         """The first message of a batch came."""
@@ -75,7 +74,6 @@ class Writing:
         made, told = self._waiting, self._told
         sizes = self._ledger.append(made)
         self._waiting, self._told, self._waiting_bytes = [], [], 0
-        self.last_offset = told[-1][0].last_offset
         self._support.written(
             [
                 Written(block.header.number, len(block.data.data), size_bytes, position.last_offset, filled_s)

@@ -15,7 +15,7 @@ import confluent_kafka as confluent
 from twinlog.errors import KafkaError
 from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Role, Tuning
-from twinlog.wire.driver import LOG, Settings, explained, usual
+from twinlog.wire.driver import LOG, ClientSettings, explained, usual
 
 BEGINNING: int = confluent.OFFSET_BEGINNING
 OUT_OF_RANGE = frozenset(["AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "LOG_TRUNCATION"])
@@ -31,7 +31,13 @@ class Tail:
     """Reads one partition."""
 
     def __init__(
-        self, access: Access, topic: str, partition: int, *, tuning: Tuning, settings: Settings | None = None
+        self,
+        access: Access,
+        topic: str,
+        partition: int,
+        *,
+        tuning: Tuning,
+        settings: ClientSettings | None = None,
     ) -> None:
         used = {
             **usual(access, tuning, Role.CONSUMER),
