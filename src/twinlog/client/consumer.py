@@ -103,9 +103,10 @@ class Consumer:
 
     def poll(self, timeout_s: float) -> Received | None:
         """The next record, or None if none could be handed out in time."""
-        if self._handed.is_empty and not self._fill(timeout_s):
-            return None
-        return self._handed.one()
+        record = self._handed.one()
+        if record is None and self._fill(timeout_s):
+            return self._handed.one()
+        return record
 
     def poll_many(self, timeout_s: float, most: int = MOST_AT_ONCE) -> list[Received]:
         """The next records, as many as are there; none if none could be handed out in time."""
@@ -120,9 +121,9 @@ class Consumer:
 
     def __iter__(self) -> Iterator[Received]:
         while not self._is_closed:
-            record = self.poll(WAIT_S)
-            if record is not None:
-                yield record
+            yield from self._handed.rest()
+            if not self._is_closed and self._handed.is_empty:
+                self._fill(WAIT_S)
 
     def commit(self, timeout_s: float = COMMIT_S) -> None:
         """Let the group go on behind what was handed out; returns when that is written.
@@ -200,6 +201,7 @@ class Consumer:
         if self._is_closed:
             return
         self._is_closed = True
+        self._handed.fill([])  # an iteration ends here
         self._receiver.close()
         if self._standby is not None:
             self._standby.close()

@@ -6,12 +6,14 @@ else; where the group should go on is worked out for a whole batch at a time, wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.received import Received
 
+_TOPIC = itemgetter(0)
+_PARTITION = itemgetter(1)
 _PLACE = itemgetter(0, 1)
 _OFFSET = itemgetter(2)
 
@@ -32,15 +34,25 @@ class Handed:
         return self._next == len(self._batch)
 
     def fill(self, records: list[Received]) -> None:
-        """Take in what was read; all before must have been handed out."""
+        """Take in what was read; what was not handed out before is forgotten."""
         self._count()
         self._batch, self._next, self._counted = records, 0, 0
 
-    def one(self) -> Received:
-        """Hand out the next record."""
+    def one(self) -> Received | None:
+        """Hand out the next record; None if all was handed out."""
+        if self._next == len(self._batch):
+            return None
         record = self._batch[self._next]
         self._next += 1
         return record
+
+    def rest(self) -> Iterator[Received]:
+        """Hand out what is left, one by one; ends early when something else is to be handed out."""
+        batch = self._batch
+        while self._batch is batch and self._next < len(batch):
+            record = batch[self._next]
+            self._next += 1
+            yield record
 
     def many(self, most: int) -> list[Received]:
         """Hand out up to so many."""
@@ -91,7 +103,20 @@ class Handed:
     def _count(self) -> None:
         handed = self._batch[self._counted : self._next]
         self._counted = self._next
+        if not handed:
+            return
+        first, last = handed[0], handed[-1]
+        if _are_all(first.topic, map(_TOPIC, handed)) and _are_all(first.partition, map(_PARTITION, handed)):
+            self._lasts[first[:2]] = last.offset
+            self._firsts.setdefault(first[:2], first.offset)
+            return
         self._lasts.update(zip(map(_PLACE, handed), map(_OFFSET, handed), strict=True))
         handed.reverse()  # what is written last stays, and that is the first of each partition
         for place, offset in dict(zip(map(_PLACE, handed), map(_OFFSET, handed), strict=True)).items():
             self._firsts.setdefault(place, offset)
+
+
+def _are_all(value: object, found: Iterable[object]) -> bool:
+    """True if there is nothing else; most batches are of one partition, and then this saves the rest."""
+    each = list(found)
+    return each.count(value) == len(each)

@@ -6,30 +6,33 @@ ends: it has `timeout_s` for all of its way. With acks="twin" it ends as Done wh
 record too (`pending` has the rule); without a standby nothing is sent, unless the caller lets it
 `degrade`. Two threads: one hears librdkafka, one (`watch`) waits for the standby.
 
-What a record costs here is bounded by `make bench-client`. With acks="all" `send` takes no lock and asks
-for no time, and a program that sends fast hears the answers itself now and then: a thread that hears
-them beside it would have to wrest the interpreter from it for every single one.
+What a record costs here is bounded by `make bench-client`. Plain records go a short way: no lock, no
+question for the time, one call. A program that sends fast hears the answers itself now and then, and so
+does one that waits for all of them: a thread that hears them beside it would have to wrest the
+interpreter from it for every single one, so it stands back.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypedDict, Unpack
 
-from twinlog.client.outcomes import Done, NotDone, Outcome
+from twinlog.client.batch import HEAR_EVERY, Batch
+from twinlog.client.outcomes import NotDone, Outcome
 from twinlog.client.partitioning import Turns
-from twinlog.client.pending import Write
-from twinlog.client.sent import Sent
+from twinlog.client.promise import Promise
+from twinlog.client.sent import Sent, fresh
 from twinlog.client.standby import Standby
 from twinlog.client.watch import Watch
 from twinlog.client.ways import Ways, of_user
 from twinlog.errors import TwinlogError, UsageError
 from twinlog.wire.access import Access
-from twinlog.wire.driver import Headers, NoRoom, Outgoing, Sender, Settings
+from twinlog.wire.driver import ANY_PARTITION, NOW, Headers, Listener, NoRoom, Outgoing, Sender, Settings
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.roles import Standing
 
@@ -38,8 +41,8 @@ Keyless = Literal["sticky", "turns"]
 MOST_AT_TWIN = 100_000  # writes for acks=twin that are under way
 MOST_AT_ONCE = 50_000  # unanswered records; librdkafka's queue takes twice as many
 SERVE_S = 0.1
-HEAR_EVERY = 256  # sends, a power of two; while nobody waits for callbacks
-STAND_BACK_S = 0.002  # of the thread that hears, after a round in which the sender did so itself
+STAND_BACK_S = 0.002  # of the thread that hears, while senders do so themselves
+MANY = 64  # sends while it was away, or heard: the next answers are heard by the sender
 LOOK_S = 10.0  # for a topic's first look at the active
 
 
@@ -77,8 +80,10 @@ class Producer:
         self._standby = Standby(standby) if standby is not None else None
         self._watch: Watch | None = None
         self._known: dict[str, int] = {}  # topics that the active has, with their partitions
+        self._plain: set[str] = set()  # those of them whose records go the short way
         self._lock = threading.Lock()
         self._sends = 0
+        self._hearers = 0  # callers who hear the driver themselves just now
         self._at_twin = 0  # writes for acks=twin that have not ended
         self._is_closed = False
         self._is_ending = threading.Event()
@@ -109,44 +114,37 @@ class Producer:
         acks: Acks | None = None,
     ) -> Sent:
         """Write a record; what it returns ends with what became of it."""
-        sent = Sent(self._sender)
+        if topic not in self._plain or acks is not None:
+            return self._send_with_care(Outgoing(topic, value, key, headers, partition, timestamp_ms), acks)
+        sent = Sent()  # as `sent.fresh` makes it, without the call
+        sent.sender = sender = self._sender
+        sent.offset = -1
+        sent.more = None
+        where = ANY_PARTITION if partition is None else partition
         try:
-            if acks is not None or self._acks == "twin":
-                self._promise(sent, topic, acks)
-            if topic not in self._known:
-                self._look_for(topic)
-            if self._turns is not None and partition is None and key is None:
-                partition = self._turns.next(topic, self._known[topic])
-            self._sender.queue(topic, value, key, headers, partition, timestamp_ms, sent)
-            self._sends += 1
-            if not self._sends & (HEAR_EVERY - 1) and not self._sender.has_listeners:
-                self._sender.serve(0.0)
-        except NoRoom:
-            self._queue_later(Outgoing(topic, value, key, headers, partition, timestamp_ms), sent)
-        except TwinlogError as error:
-            self._end(sent, NotDone(str(error), error.hint))
+            if headers or timestamp_ms is not None:
+                sender.produce(topic, value, key, where, sent, None, timestamp_ms or NOW, list(headers))
+            else:
+                sender.produce(topic, value, key, where, sent)
+        except Exception:  # it was not queued; the other way says why, or waits for room
+            return self._send_with_care(Outgoing(topic, value, key, headers, partition, timestamp_ms), acks)
+        self._sends += 1
+        if not self._sends & (HEAR_EVERY - 1) and not sender.has_listeners:
+            sender.serve(0.0)
         return sent
 
     def send_record(self, record: Outgoing, acks: Acks | None = None) -> Sent:
         """Write a record that is made already, by a Topic with its types for one."""
         return self.send(*record, acks)
 
-    def send_many(self, records: Iterable[Outgoing], acks: Acks | None = None) -> list[Outcome]:
+    def send_many(self, records: Iterable[Outgoing], acks: Acks | None = None) -> Sequence[Outcome]:
         """Write records and wait for all of them; returns their outcomes in the same order."""
-        send = self.send
-        # Taken apart by name: `send(*record)` costs half as much again.
-        sent = [
-            send(topic, value, key, headers, partition, timestamp_ms, acks)
-            for topic, value, key, headers, partition, timestamp_ms in records
-        ]
-        # Heard here, and not in the other thread while this one waits to be woken.
-        while sent and not sent[-1].done() and not self._is_closed:
-            self._sender.serve(SERVE_S)
-        return [
-            # What `result` would make of it, without a call for each.
-            Done(one.partition, one.offset) if one.offset >= 0 and one.standing is None else one.result()
-            for one in sent
-        ]
+        batch = Batch(self._sender)
+        plain = self._plain if acks is None else frozenset[str]()
+        with self._hearing():
+            batch.send(records, plain, lambda record: self._send_with_care(record, acks))
+            batch.hear()
+        return batch.ended()
 
     def takes_at_once(self, topic: str) -> bool:
         """True if a record for this topic with the usual acks would not have to wait before it is sent."""
@@ -156,7 +154,8 @@ class Producer:
         """Wait until every write has ended, or for so long; returns how many have not."""
         timeout_s = self._timeout_s + SERVE_S if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
-        left = self._sender.flush(timeout_s)
+        with self._hearing():
+            left = self._sender.flush(timeout_s)
         with self._sender.answered:
             self._sender.answered.wait_for(lambda: self._at_twin == 0, max(0.0, deadline - time.monotonic()))
             return max(left, self._at_twin)
@@ -186,20 +185,40 @@ class Producer:
 
     # Before a record is sent
 
-    def _promise(self, sent: Sent, topic: str, acks: Acks | None) -> None:
+    def _send_with_care(self, record: Outgoing, acks: Acks | None) -> Sent:
+        """Write a record of any kind: the first of a topic, one for acks=twin, one that waits for room."""
+        sent = fresh(self._sender)
+        promise: Promise | None = None
+        try:
+            if (self._acks if acks is None else _check(acks)) == "twin":
+                promise = self._promise(sent, record.topic)
+            if record.topic not in self._known:
+                self._look_for(record.topic)
+            if self._turns is not None and record.partition is None and record.key is None:
+                record = record._replace(partition=self._turns.next(record.topic, self._known[record.topic]))
+            self._queue(record, sent if promise is None else promise)
+            self._sends += 1
+            if not self._sends & (HEAR_EVERY - 1) and not self._sender.has_listeners:
+                self._sender.serve(0.0)
+        except TwinlogError as error:
+            refused = NotDone(str(error), error.hint)
+            if promise is None:
+                sent.end(refused)
+            else:
+                self._end_at_twin(sent, refused)
+        return sent
+
+    def _promise(self, sent: Sent, topic: str) -> Promise | None:
         """For acks=twin, note what the standby is before the record goes; raises if one is needed."""
-        if (self._acks if acks is None else _check(acks)) == "all":
-            return
         try:
             standing, ends = self._admit(topic)
         except TwinlogError:
             if self._degrade:
-                return
+                return None
             raise
         self._make_room()
-        sent.standing = standing
         deadline = time.monotonic() + self._timeout_s
-        sent.then = lambda: self._heard(sent, topic, ends, deadline)
+        return Promise(sent, topic, standing, ends, deadline, self._watching, self._end_at_twin)
 
     def _admit(self, topic: str) -> tuple[Standing, Mapping[TopicPartition, int]]:
         standby = self._ways.need_twin(topic, self._standby, "acks=twin", "acks='all', or degrade=True")
@@ -208,6 +227,8 @@ class Producer:
     def _look_for(self, topic: str) -> None:
         """Ask the active for a topic once, because what is refused now was certainly not sent."""
         self._known[topic] = self._sender.check(topic, min(LOOK_S, self._timeout_s))
+        if self._acks == "all" and self._turns is None:
+            self._plain.add(topic)
 
     def _make_room(self) -> None:
         """Count one more write for acks=twin, when there are not too many."""
@@ -216,58 +237,62 @@ class Producer:
                 raise NoRoom(f"{MOST_AT_TWIN} writes are under way", hint="is the standby up? twinlog status")
             self._at_twin += 1
 
-    def _queue_later(self, record: Outgoing, sent: Sent) -> None:
-        """Give a record to librdkafka as soon as it has room."""
+    def _queue(self, record: Outgoing, listener: Listener) -> None:
+        """Give a record to librdkafka as soon as it has room; raises if it does not take it."""
         deadline = time.monotonic() + self._timeout_s
         while True:
-            with self._sender.answered:
-                self._sender.answered.wait(SERVE_S)
             try:
-                self._sender.queue(*record, sent)
+                self._sender.queue(*record, listener)
                 return
-            except TwinlogError as error:
-                if not isinstance(error, NoRoom) or time.monotonic() > deadline:
-                    self._end(sent, NotDone(str(error), error.hint or "is the active up? twinlog status"))
-                    return
+            except NoRoom:
+                if time.monotonic() > deadline:
+                    raise
+            if self._sender.has_listeners:
+                with self._sender.answered:
+                    self._sender.answered.wait(SERVE_S)
+            else:
+                with self._hearing():
+                    self._sender.serve(SERVE_S)
 
     # After it was sent
 
+    @contextmanager
+    def _hearing(self) -> Iterator[None]:
+        """The caller hears the driver itself; the thread that does so otherwise stands back."""
+        with self._lock:
+            self._hearers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._hearers -= 1
+
     def _serve(self) -> None:
+        is_needed = True
         while not self._is_ending.is_set():
             before = self._sends
-            self._sender.serve(SERVE_S)
-            if self._sends - before >= HEAR_EVERY:
+            if is_needed:
+                self._sender.serve(SERVE_S)
+            else:
                 self._is_ending.wait(STAND_BACK_S)
+            is_busy = self._hearers > 0 or self._sends - before >= MANY
+            is_needed = self._sender.has_listeners or self._sender.waiters > 0 or not is_busy
             if self._watch is not None:
                 self._watch.expire()
 
-    def _heard(self, sent: Sent, topic: str, ends: Mapping[TopicPartition, int], deadline: float) -> None:
-        """The active has answered a write for acks=twin: let it wait for the standby, or end it."""
-        if sent.failure is not None:
-            self._end(sent, sent.failure)
-            return
-        assert sent.standing is not None and self._standby is not None  # they admitted the write
+    def _watching(self) -> Watch:
+        """The watch, from the first write for acks=twin that the active has."""
+        assert self._standby is not None  # it admitted the write
         with self._lock:
             if self._watch is None:
                 self._watch = Watch(self._standby)
-        place = (topic, sent.partition)
-        self._watch.add(
-            Write(
-                place,
-                sent.offset,
-                sent.standing,
-                ends.get(place, 0),
-                deadline,
-                lambda outcome: self._end(sent, outcome),
-            )
-        )
+            return self._watch
 
-    def _end(self, sent: Sent, outcome: Outcome) -> None:
-        """A write has ended otherwise than by what librdkafka told."""
+    def _end_at_twin(self, sent: Sent, outcome: Outcome) -> None:
+        """A write for acks=twin has ended."""
         sent.end(outcome)
         with self._sender.answered:
-            if sent.standing is not None:
-                self._at_twin -= 1
+            self._at_twin -= 1
             self._sender.answered.notify_all()
 
 

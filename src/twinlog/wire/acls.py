@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from kafka.protocol.admin import (
+from kafka.protocol.admin.acl import (
     CreateAclsRequest,
     CreateAclsResponse,
     DeleteAclsRequest,
@@ -22,6 +22,19 @@ from kafka.protocol.admin import (
 
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster
+from twinlog.wire.operations import Operation
+
+__all__ = [
+    "ANY_HOST",
+    "CLUSTER_NAME",
+    "Acl",
+    "Operation",
+    "Resource",
+    "add",
+    "describe",
+    "remove",
+    "wait_until_everywhere",
+]
 
 CLUSTER_NAME = "kafka-cluster"  # the only name that a CLUSTER rule can have
 ANY_HOST = "*"
@@ -39,25 +52,6 @@ class Resource(IntEnum):
     TRANSACTIONAL_ID = 5
     DELEGATION_TOKEN = 6
     USER = 7
-
-
-class Operation(IntEnum):
-    """What a rule allows or denies, by Kafka's numbers."""
-
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
 
 
 @dataclass(frozen=True, order=True)

@@ -1,9 +1,11 @@
-"""Keeps kafka-python's package from importing its clients before somebody wants one.
+"""Keeps kafka-python's packages from importing all that they have before somebody wants it.
 
 Only its protocol classes are used here, but importing them runs the package's own `__init__`, which
-imports producer, consumer and admin client: a fifth of a second of every command. A package that stands
-in its place has the same submodules, and runs that `__init__` when a name of it is asked for, so
-`from kafka import KafkaConsumer` still works. Called once, before anything else of `wire` is imported.
+imports producer, consumer and admin client: a fifth of a second of every command. In the same way the
+packages of messages import every message there is, and each is made of its schema when it is imported.
+A package that stands in such a one's place has the same submodules, and runs that `__init__` when a name
+of it is asked for, so `from kafka import KafkaConsumer` still works. What should be quick imports from
+submodules: `from kafka.protocol.admin.topics import ...`. Called once, before anything else of `wire`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-PACKAGE = "kafka"
+PACKAGES = ("kafka", "kafka.protocol.admin", "kafka.protocol.consumer")  # parents first
 
 
 class Deferred(ModuleType):
@@ -39,9 +41,10 @@ class Deferred(ModuleType):
 
 
 def defer() -> None:
-    """Put the stand-in in the package's place, unless the package is there already."""
-    if PACKAGE in sys.modules:
-        return
-    spec = find_spec(PACKAGE)
-    if spec is not None:
-        sys.modules[PACKAGE] = Deferred(spec)
+    """Put stand-ins in the packages' places, where a package is not there already."""
+    for name in PACKAGES:
+        if name in sys.modules:
+            continue
+        spec = find_spec(name)
+        if spec is not None:
+            sys.modules[name] = Deferred(spec)

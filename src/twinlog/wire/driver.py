@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import confluent_kafka as confluent
 
@@ -25,14 +25,16 @@ from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Role, Tuning, librdkafka_tuning
 
 Settings = Mapping[str, str | int | float | bool]
+Heard = Callable[[str], None]  # a client's statistics, as JSON
+ClientSettings = Mapping[str, str | int | float | bool | Heard]
 Headers = Sequence[tuple[str, bytes | None]]
 
 LOG = logging.getLogger("twinlog.client")
 LOG.addHandler(logging.NullHandler())
 _CLIENT_ID = "twinlog-client"
-_ANY_PARTITION = -1
+ANY_PARTITION = -1
 _NOT_QUEUED = "_error"  # what produce_batch adds to such records
-_NOW = 0
+NOW = 0
 _PURGE_S = 5.0  # what was purged is told at once
 _NO_ID = "CLUSTER_AUTHORIZATION_FAILED"  # the answer to InitProducerId of a user who may write nowhere
 # Refused for what the record is, and so at every attempt.
@@ -76,6 +78,13 @@ class Failed(NamedTuple):
     is_certain: bool
 
 
+class Listener(Protocol):
+    """Who hears of one record."""
+
+    def told(self, error: Any, message: Any) -> None:
+        """What librdkafka says of the record, once."""
+
+
 Report = Delivered | Failed
 Told = Callable[[Report], None]
 
@@ -112,7 +121,12 @@ class Sender:
     """An idempotent producer with acks=all."""
 
     def __init__(
-        self, access: Access, *, timeout_s: float, tuning: Tuning, settings: Settings | None = None
+        self,
+        access: Access,
+        *,
+        timeout_s: float,
+        tuning: Tuning,
+        settings: ClientSettings | None = None,
     ) -> None:
         used = {
             **usual(access, tuning, Role.PRODUCER),
@@ -123,9 +137,14 @@ class Sender:
         }
         self.answered = threading.Condition()  # notified after answers were told
         self.has_listeners = False  # True once somebody wants to be called with an answer
+        self.waiters = 0  # who waits for `answered` just now
         self._where = ",".join(access.bootstrap)
         self._fatal: KafkaError | None = None  # why the driver has given up for good
         self._producer: Any = confluent.Producer(used, logger=LOG)
+        # The driver's own call, for whoever sends so fast that `queue` would cost too much: topic, value,
+        # key, partition or ANY_PARTITION, who is told; if need be None, time or NOW, and a list of headers.
+        # If it raises, nothing was queued.
+        self.produce: Callable[..., None] = self._producer.produce
 
     def check(self, topic: str, timeout_s: float) -> int:
         """How many partitions a topic has; raises unless it is there and this user may see it."""
@@ -146,7 +165,7 @@ class Sender:
         headers: Headers,
         partition: int | None,
         timestamp_ms: int | None,
-        receipt: Receipt | None,
+        listener: Listener | None,
     ) -> None:
         """Queue a record; raises if it was not queued, and then it was not sent either."""
         try:
@@ -154,14 +173,14 @@ class Sender:
                 topic,
                 value,
                 key,
-                _ANY_PARTITION if partition is None else partition,
-                None if receipt is None else receipt.told,
+                ANY_PARTITION if partition is None else partition,
+                None if listener is None else listener.told,
                 None,
-                _NOW if timestamp_ms is None else timestamp_ms,
+                NOW if timestamp_ms is None else timestamp_ms,
                 list(headers) if headers else None,
             )
         except BufferError as error:
-            raise NoRoom("the producer's queue is full", where=self._where) from error
+            raise self._no_room() from error
         except confluent.KafkaException as error:
             raise self._refusal(error.args[0], f"sending to '{topic}'") from error
 
@@ -176,7 +195,7 @@ class Sender:
         try:
             queued = (self._producer or self._open()).produce_batch(topic, piece, partition)
         except BufferError as error:
-            raise NoRoom("the producer's queue is full", where=self._where) from error
+            raise self._no_room() from error
         except confluent.KafkaException as error:
             raise self._refusal(error.args[0], f"sending to '{topic}'") from error
         if queued == len(piece):
@@ -206,6 +225,7 @@ class Sender:
         """End it; what was not answered by now is told as failed. Nobody may be in `serve` any more."""
         self._producer.purge()
         self.flush(_PURGE_S)
+        self.produce = self._closed
         self._producer = None  # its threads end here
 
     def _listen(self, how: Callable[[Any], int]) -> int:
@@ -231,6 +251,11 @@ class Sender:
         return KafkaError(
             f"{what}: {self._fatal.what}", code=self._fatal.code, where=self._where, hint=self._fatal.hint
         )
+
+    @property
+    def is_open(self) -> bool:
+        """False when it was closed: then nothing is heard any more."""
+        return self._producer is not None
 
     @property
     def unanswered(self) -> int:
@@ -264,10 +289,15 @@ class Sender:
         return Failed(str(said), said.hint, is_certain(said.code))
 
     def _open(self) -> Any:
-        producer = self._producer
-        if producer is None:
-            raise KafkaError("the producer is closed", code="STATE", where=self._where, hint="open a new one")
-        return producer
+        return self._producer if self._producer is not None else self._closed()
+
+    def _closed(self, *_: object) -> None:
+        raise KafkaError("the producer is closed", code="STATE", where=self._where, hint="open a new one")
+
+    def _no_room(self) -> NoRoom:
+        return NoRoom(
+            "the producer's queue is full", where=self._where, hint="is the site up? twinlog status"
+        )
 
 
 def usual(access: Access, tuning: Tuning, role: Role) -> dict[str, Any]:

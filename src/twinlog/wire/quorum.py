@@ -1,7 +1,7 @@
 """The controllers' quorum and the features that a cluster has switched on.
 
-Used for status, for readiness (a site is not up before its quorum has a leader) and for
-replacing a voter. Lag is counted in records of the metadata log behind its leader.
+Used for status, for readiness (a site is not up before its quorum has a leader), for replacing a voter
+and at the end of an upgrade. Lag is counted in records of the metadata log behind its leader.
 """
 
 from __future__ import annotations
@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from kafka.protocol.admin import DescribeQuorumRequest, DescribeQuorumResponse
+from kafka.protocol.admin import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from twinlog import __version__
@@ -106,6 +111,21 @@ def features(cluster: Cluster) -> Features:
     answer = cluster.ask(request, ApiVersionsResponse, judge)
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     return Features(answer.finalized_features_epoch, levels)
+
+
+def raise_feature(cluster: Cluster, name: str, level: int) -> None:
+    """Let a feature have a higher level from now on; one that has it already is no error."""
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=level)
+    request = UpdateFeaturesRequest(
+        timeout_ms=int(cluster.patience.request_s * 900), feature_updates=[update], validate_only=False
+    )
+
+    def judge(answer: UpdateFeaturesResponse) -> None:
+        codes.check_change(
+            answer.error_code, answer.error_message, f"raising {name} to {level}", cluster.where
+        )
+
+    cluster.ask(request, UpdateFeaturesResponse, judge)
 
 
 def _time(timestamp_ms: int) -> int | None:

@@ -6,11 +6,12 @@ one is done for every record that anybody reads, so it is written to be quick.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from twinlog.wire.offsets import TopicPartition
 
+_made = tuple.__new__
 _NO_HEADERS: tuple[tuple[str, bytes | None], ...] = ()
 
 
@@ -26,22 +27,25 @@ class Received(NamedTuple):
     timestamp_ms: int
 
 
-def from_message(message: Any) -> Received:
-    """The record in a message of librdkafka."""
-    headers = message.headers()
-    # A named tuple made by its own call takes twice as long.
-    return tuple.__new__(
-        Received,
-        (
-            message.topic(),
-            message.partition(),
-            message.offset(),
-            message.key(),
-            message.value(),
-            tuple(headers) if headers else _NO_HEADERS,
-            message.timestamp()[1],
-        ),
-    )
+def from_messages(messages: Iterable[Any]) -> list[Received]:
+    """The records in messages of librdkafka, without those that are errors."""
+    # In one go, and not by the call of the named tuple: each would cost a record half as much again.
+    return [
+        _made(
+            Received,
+            (
+                message.topic(),
+                message.partition(),
+                message.offset(),
+                message.key(),
+                message.value(),
+                tuple(headers) if (headers := message.headers()) else _NO_HEADERS,
+                message.timestamp()[1],
+            ),
+        )
+        for message in messages
+        if message.error() is None
+    ]
 
 
 def without_stale(

@@ -21,7 +21,7 @@ from twinlog.wire.clientfiles.tuning import Role, Tuning
 from twinlog.wire.driver import LOG, Settings, explained, usual
 from twinlog.wire.errands import Errands
 from twinlog.wire.offsets import TopicPartition
-from twinlog.wire.received import Received, from_message, without_stale
+from twinlog.wire.received import Received, from_messages, without_stale
 from twinlog.wire.seeking import Seeking
 
 __all__ = ["COMMIT_S", "Begin", "Lost", "Received", "Receiver"]
@@ -125,7 +125,7 @@ class Receiver:
             messages = [first, *self._consumer.consume(most - 1, 0.0)] if most > 1 else [first]
         except confluent.KafkaException as refusal:
             raise explained(refusal.args[0], "reading", self.where) from refusal
-        got = [from_message(message) for message in messages if message.error() is None]
+        got = from_messages(messages)
         if self._gone:
             got = without_stale(got, self._gone, self.assigned)
         if self._seeking:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from kafka.protocol.admin import (
+from kafka.protocol.admin.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
@@ -24,8 +24,8 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from twinlog.wire import codes
-from twinlog.wire.acls import Operation
 from twinlog.wire.cluster import Cluster
+from twinlog.wire.operations import Operation
 
 NO_LEADER = -1
 _PAGE_PARTITIONS = 2000

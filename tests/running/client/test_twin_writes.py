@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
 
-from twinlog import Done, Outgoing, Producer, Sent, UnknownAtTwin
+import pytest
+
+from twinlog import Done, NotDone, Outgoing, Producer, Sent, UnknownAtTwin
 from twinlog.client.standby import Standby
 from twinlog.client.ways import Ways
 from twinlog.spec.model import Role
@@ -83,3 +85,15 @@ def test_closing_ends_what_still_waits_for_the_standby() -> None:
         sent = producer.send("orders", b"1")
         producer.close(timeout_s=1.0)
     assert isinstance(sent.result(0), UnknownAtTwin)
+
+
+def test_a_write_for_which_too_many_wait_already_is_not_sent_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twinlog.client.producer.MOST_AT_TWIN", 1)
+    with writing(Told(end=0), timeout_s=1.0) as producer:
+        first = producer.send("orders", b"1", partition=0)
+        producer._timeout_s = 0.01  # shorter than what the first one waits
+        second = producer.send("orders", b"2", partition=0).result(0)
+        third = producer.send("orders", b"3", partition=0, acks="all").result(WAIT_S)
+        assert isinstance(first.result(WAIT_S), UnknownAtTwin)
+    assert isinstance(second, NotDone)
+    assert third == Done(0, 1)

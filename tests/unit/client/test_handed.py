@@ -24,12 +24,15 @@ def test_positions_are_behind_the_last_handed_out_and_beginnings_at_the_first(
     firsts: dict[tuple[str, int], int] = {}
     lasts: dict[tuple[str, int], int] = {}
     for place, count in runs:
-        handed.fill([record(place, ends[place] + number) for number in range(count)])
+        read = [record(place, ends[place] + number) for number in range(count)]
         ends[place] += count
+        if data.draw(st.booleans()):  # a batch may be of several partitions
+            read += [record(other, ends[other]) for other in PLACES]
+            ends = {other: end + 1 for other, end in ends.items()}
+        handed.fill(read)
         while not handed.is_empty:
-            most = data.draw(st.integers(1, 3))
-            out = [handed.one()] if most == 1 else handed.many(most)
-            for one in out:
+            most = data.draw(st.integers(1, 8))
+            for one in filter(None, [handed.one()] if most == 1 else handed.many(most)):
                 firsts.setdefault(one[:2], one.offset)
                 lasts[one[:2]] = one.offset + 1
             if data.draw(st.booleans()):
@@ -75,3 +78,27 @@ def test_a_move_forward_commits_no_more_than_was_handed_out() -> None:
     handed = three()
     handed.move({PLACES[0]: 100, PLACES[1]: -1})
     assert handed.positions == {PLACES[0]: 3, PLACES[1]: 1}
+
+
+def test_what_is_left_is_handed_out_one_by_one_and_counted() -> None:
+    handed = three()
+    assert [one.offset for one in handed.rest()] == [1, 2]
+    assert handed.is_empty and handed.positions == {PLACES[0]: 3, PLACES[1]: 3}
+
+
+def test_handing_out_one_by_one_ends_when_reading_goes_on_elsewhere() -> None:
+    handed = Handed()
+    handed.fill([record(PLACES[0], offset) for offset in range(3)])
+    rest = handed.rest()
+    assert next(rest).offset == 0
+    handed.move({PLACES[0]: 0})
+    assert list(rest) == [] and handed.positions == {}
+
+
+def test_handing_out_one_by_one_ends_when_the_consumer_is_closed() -> None:
+    handed = Handed()
+    handed.fill([record(PLACES[0], offset) for offset in range(3)])
+    rest = handed.rest()
+    assert next(rest).offset == 0
+    handed.fill([])
+    assert list(rest) == [] and handed.positions == {PLACES[0]: 1}

@@ -9,6 +9,7 @@ import pytest
 
 from twinlog import Done, NotDone, Unknown
 from twinlog.client.sent import Sent
+from twinlog.client.sent import fresh as fresh_of
 from twinlog.wire.driver import Failed, Sender
 
 
@@ -18,6 +19,7 @@ class Desk:
     def __init__(self) -> None:
         self.answered = threading.Condition()
         self.has_listeners = False
+        self.waiters = 0
 
     def failure(self, error: Any, _: Any) -> Failed:
         return Failed(str(error), "why?", is_certain=error == "too large")
@@ -35,7 +37,7 @@ class Message:
 
 
 def fresh() -> Sent:
-    return Sent(cast(Sender, Desk()))
+    return fresh_of(cast(Sender, Desk()))
 
 
 def test_a_write_ends_with_what_it_was_told() -> None:

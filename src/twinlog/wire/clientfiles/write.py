@@ -124,6 +124,12 @@ _RENDERERS: dict[Format, Callable[[Client], ClientFiles]] = {
 }
 
 
+def java_settings(access: Access, tuning: Tuning, role: Role) -> dict[str, str]:
+    """The settings of a Java client in one of its roles, for programs that start it themselves."""
+    settings, _ = _java_settings(Client("", access, tuning, StoreType.PEM, Path()))
+    return {one.key: one.value for one in settings if one.role in (Role.ANY, role)}
+
+
 def _java_settings(client: Client) -> tuple[list[Tuned], tuple[ClientFile, ...]]:
     access = client.access
     settings = [
