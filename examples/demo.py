@@ -130,6 +130,7 @@ def main(report: Path) -> None:
     directory = Path(tempfile.mkdtemp(prefix="twinlog-demo-"))
     (directory / "twinlog.yaml").write_text(BUS)
     demo = Demo(directory)
+    is_understood = True
     try:
         demo.say(f"a bus of two sites, declared in {directory / 'twinlog.yaml'}")
         demo.twinlog("up")
@@ -142,16 +143,14 @@ def main(report: Path) -> None:
         demo.say("now the loss of a site: clients write and read, and the active one is killed under them")
         demo.twinlog("drill", "run", DRILL, "--directory", str(directory), "--report", str(report))
     except SystemExit:
-        # What a broken promise left behind is what it is understood by.
-        demo.twinlog("destroy", "--yes", "--quiet")
-        demo.say(f"nothing is left running; what is known of the failure: {directory}")
+        is_understood = False  # what a broken promise left behind is kept
         raise
-    except BaseException:
+    finally:
         demo.twinlog("destroy", "--yes", "--quiet")
-        shutil.rmtree(directory)
-        raise
-    demo.twinlog("destroy", "--yes", "--quiet")
-    shutil.rmtree(directory)
+        if is_understood:
+            shutil.rmtree(directory)
+        else:
+            demo.say(f"nothing is left running; what is known of the failure: {directory}")
     demo.say(f"nothing is left running; the report: {report}")
 
 

@@ -1,7 +1,7 @@
 """Makes a lock of jars: coordinates, size and sha256, one jar a line.
 
     python tools/jars_lock.py org.apache.kafka:kafka_2.12:2.3.0 > tests/cluster/jars-2.3.0.lock
-    python tools/jars_lock.py --alone GROUP:ARTIFACT:VERSION ... > tests/cluster/spark-jars.lock
+    python tools/jars_lock.py --alone GROUP:ARTIFACT:VERSION ... > src/twinlog/streams/jars.lock
 
 A jar before `--alone` brings what it needs to run; one after it comes by itself. Jars are fetched
 by `jgo` into Twinlog's cache.

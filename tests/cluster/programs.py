@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster.conftest import Bus
+from twinlog import streams
 from twinlog.machine import cache_directory
 from twinlog.progress import Silent
 from twinlog.sites.jars import ensure_jars, parse_lock
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
+SPARK_JARS = Path(streams.__file__).with_name("jars.lock")
 SITES = ("a", "b")
 RUN_TIMEOUT_S = 120  # a JVM that sends or reads takes three seconds; the rest is a busy machine
 INSTALL_TIMEOUT_S = 300
@@ -181,7 +183,7 @@ def spark_session() -> Iterator[SparkSession]:
         patch.setenv("JAVA_HOME", str(find_java().binary.resolve().parent.parent))
         session = (
             SparkSession.builder.master("local[2]")
-            .config("spark.jars", ",".join(map(str, locked(HERE / "spark-jars.lock"))))
+            .config("spark.jars", ",".join(map(str, locked(SPARK_JARS))))
             .config("spark.ui.enabled", "false")
             .config("spark.driver.memory", "1g")
             .config("spark.log.level", "ERROR")

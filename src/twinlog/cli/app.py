@@ -39,6 +39,9 @@ COMMANDS: Mapping[str, Entry] = {
     "apply": Entry("twinlog.cli.apply", "Make the sites what the file says."),
     "status": Entry("twinlog.cli.status", "Show how the sites and their nodes are."),
     "link": Entry("twinlog.cli.link", "Mirror the active to the standby, at the same offsets."),
+    "stream": Entry("twinlog.cli.stream", "Run jobs on the bus's records."),
+    "table": Entry("twinlog.cli.table", "Look into the tables that jobs keep."),
+    "sql": Entry("twinlog.cli.sql", "Ask topics, tables and the lake in SQL."),
     "traffic": Entry("twinlog.cli.traffic", "Watch both sites, send clients to the active one, move them."),
     "witness": Entry("twinlog.cli.witness", "Be the third vote, for automatic promotion."),
     "gate": Entry("twinlog.cli.gate", "Forward clients to the active site: the one address they know."),
@@ -169,4 +172,6 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
+    # Pydantic would look through every installed package for plugins, at each start; none are used here.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.exit(run(sys.argv[1:]))

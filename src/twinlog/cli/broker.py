@@ -107,4 +107,4 @@ def api_versions(
     ctx.emit(Table(columns, rows))
     known = {tuple((row.key, row.lowest, row.highest) for row in each) for each in found.values()}
     if len(known) > 1:
-        raise Findings("brokers know different requests", hint="is an upgrade unfinished? twinlog version")
+        raise Findings("brokers know different requests", hint="is an upgrade unfinished? twinlog plan")

@@ -40,7 +40,7 @@ def command(
     home = home_of(ctx)
     home.chosen(site)
     target = (directory or Path(f"bundle-{site}-{broker}")).absolute()
-    kafka = local.ensure_kafka(ctx.progress, with_archive=False)
+    kafka = local.ensure_kafka(ctx.progress, home.bus.kafka_version_of(site), with_archive=False)
     with home.state_file.locked("bundle"):
         made = bundle.write(home, site, broker, target, kafka, ctx.progress, root=root, with_jars=with_jars)
     shown = {

@@ -76,6 +76,14 @@ def dismiss_orderers(home: Home) -> None:
         Fleet(home).dismiss()
 
 
+def dismiss_jobs(home: Home) -> None:
+    """End the jobs of a bus that has some, before its brokers end."""
+    if (home.directory / "streams").is_dir():
+        from twinlog.streams.places import background
+
+        background(home).dismiss()
+
+
 def site_option(body: Body) -> Body:
     """`--site NAME`, which means the same everywhere: only this site, else all of them."""
     return click.option("--site", metavar="NAME", help="Only this site.")(body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinlog.cli import frame
-from twinlog.cli.buses import dismiss_orderers, home_as_it_is, site_option
+from twinlog.cli.buses import dismiss_jobs, dismiss_orderers, home_as_it_is, site_option
 from twinlog.cli.output import Column, Record
 
 
@@ -43,6 +43,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
         with home.state_file.locked("destroy"):
             if site is None:
                 dismiss_orderers(home)
+                dismiss_jobs(home)
                 staff.dismiss(home)
                 link.background(home).dismiss()
                 supervisor.background(home).dismiss()

@@ -18,6 +18,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twinlog.cli import unlimited
+
 if TYPE_CHECKING:  # rich is imported when a table is drawn
     from rich.console import Console, RenderableType
 
@@ -151,12 +153,45 @@ def _grid(part: Part) -> RenderableType:
     return Fields(strips) if isinstance(part, Record) else Rows(strips)
 
 
+def simply_drawn(parts: Sequence[Part]) -> str | None:
+    """The parts as they stand in a pipe, without rich; None if they need it."""
+    lines: list[str] = []
+    for number, part in enumerate(parts):
+        if number:
+            lines.append("")
+        if part.name and len(parts) > 1:
+            lines.append(part.name)
+        drawn_part = _simple_lines(part)
+        if drawn_part is None:
+            return None
+        lines += drawn_part
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _simple_lines(part: Part) -> list[str] | None:
+    if isinstance(part, Table) and not part.rows:
+        return [part.empty]
+    rows = [part.value] if isinstance(part, Record) else part.rows
+    strips = [
+        unlimited.Strip(
+            column.heading, [column.show(field_of(row, column.key)) for row in rows], column.right
+        )
+        for column in part.columns
+    ]
+    draw = unlimited.fields if isinstance(part, Record) else unlimited.table
+    return draw(strips, UNLIMITED_COLUMNS)
+
+
+def _is_unlimited() -> bool:
+    return not sys.stdout.isatty() and not os.environ.get("COLUMNS")
+
+
 def console() -> Console:
     """stdout as rich sees it: no colour when it is not a terminal or NO_COLOR is set."""
     from rich.console import Console
 
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else UNLIMITED_COLUMNS
+    width = UNLIMITED_COLUMNS if _is_unlimited() else None
     return Console(color_system="auto" if colour else None, highlight=False, markup=False, width=width)
 
 
@@ -164,6 +199,10 @@ def emit(parts: Sequence[Part], *, as_json: bool) -> None:
     """Print an answer on stdout."""
     if as_json:
         write(json.dumps(document(parts), indent=2) + "\n")
+        return
+    text = simply_drawn(parts) if _is_unlimited() else None
+    if text is not None:
+        write(text)
         return
     out = console()
     with out.capture() as capture:

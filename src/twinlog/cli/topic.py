@@ -157,12 +157,12 @@ def offsets(
 
     The last stable offset is where consumers with read_committed end: behind it a transaction is open.
     """
-    from twinlog.ops import catalogue, spans
+    from twinlog.ops import catalogue, contents, spans
 
     where = spans.parse(at) if at is not None else None
     with reached(ctx, site, user, timeout) as reach:
         found = catalogue.existing(reach.cluster, names)
-        told = catalogue.offset_rows(reach.cluster, found)
+        told = contents.offset_rows(reach.cluster, found)
         held = {(row.topic, row.partition): spans.Bounds(row.start, row.end) for row in told}
         there = spans.offsets_of(reach.cluster, where, held) if where is not None else {}
     rows: list[dict[str, Any]] = [
@@ -196,7 +196,7 @@ def size(
 ) -> None:
     """Show what topics take on disk, the largest first."""
     from twinlog.cli.sizes import readable
-    from twinlog.ops import catalogue
+    from twinlog.ops import catalogue, contents
     from twinlog.wire import topics
 
     with reached(ctx, site, user, timeout) as reach:
@@ -205,7 +205,7 @@ def size(
         else:
             every = topics.describe(reach.cluster)
             found = tuple(topic for topic in every if internal or not catalogue.is_internal(topic))
-        rows = sorted(catalogue.sizes(reach.cluster, found), key=lambda row: -row.with_copies_bytes)
+        rows = sorted(contents.sizes(reach.cluster, found), key=lambda row: -row.with_copies_bytes)
     ctx.emit(
         Table(
             [

@@ -216,7 +216,7 @@ def trim(
 @site_options
 def delete(ctx: frame.Context, name: str, site: str | None, user: str | None, timeout: float) -> None:
     """Delete a topic with all its records."""
-    from twinlog.ops import catalogue
+    from twinlog.ops import catalogue, contents
     from twinlog.wire import topics
 
     with reached(ctx, site, user, timeout) as reach:
@@ -224,7 +224,7 @@ def delete(ctx: frame.Context, name: str, site: str | None, user: str | None, ti
         (found,) = catalogue.existing(reach.cluster, [name])
         if catalogue.is_internal(found):
             raise UsageError(f"topic '{name}' belongs to Kafka or to Twinlog", hint="twinlog topic list")
-        count = sum(row.records for row in catalogue.offset_rows(reach.cluster, [found]))
+        count = sum(row.records for row in contents.offset_rows(reach.cluster, [found]))
         ctx.need_yes(f"topic '{name}' and its {count} records would be gone", where=f"site {reach.site}")
         topics.delete(reach.cluster, name)
         if name in reach.home.bus.topics:

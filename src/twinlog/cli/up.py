@@ -42,7 +42,7 @@ def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | 
         if name not in names:
             ctx.progress.note(f"site {name} exists already: Twinlog only reaches it")
     began = time.monotonic()
-    kafka = local.ensure_kafka(ctx.progress) if names else None
+    kafka = local.ensure_for(home, names, ctx.progress)
     with home.state_file.locked("up"):
         started = local.up(
             home, names, ctx.progress, kafka=kafka, debug_tls=debug is not None, timeout_s=timeout

@@ -15,6 +15,7 @@ from twinlog.spec import (
     setting_rules,
     site_rules,
     size_rules,
+    stream_rules,
     topic_rules,
     user_rules,
 )
@@ -58,6 +59,13 @@ def findings(bus: Bus, broken: Collection[Path] = ()) -> list[Finding]:
         found += link_rules.of_link(bus)
     if right(("pipeline",)):
         found += link_rules.of_pipeline(bus)
+    if right(("streams",), ("topics",), ("users",)):
+        found += stream_rules.of_streams(bus)
+    for job in bus.streams:
+        if right(("streams", job)) and all(
+            _names_known(section, broken) for section in ("topics", "streams")
+        ):
+            found += stream_rules.of_job(bus, job)
     if right(("certificates",)):
         found += gate_rules.of_certificates(bus)
     return list(dict.fromkeys(found))

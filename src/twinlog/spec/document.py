@@ -7,7 +7,7 @@ nothing: whatever is wrong with the text is a problem of the document.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,24 @@ class Place:
     column: int
 
 
+@dataclass(frozen=True)
+class Text:
+    """A text as it stands in the file: what it says, and where its first character is."""
+
+    value: str
+    first: Place | None  # None if its lines are not those of the file (folded, or with escapes)
+    indent: int = 0  # of its further lines
+
+    def place(self, character: int) -> Place | None:
+        """Where one of its characters stands."""
+        if self.first is None:
+            return None
+        before = self.value[:character]
+        line = before.count("\n")
+        column = character - (before.rfind("\n") + 1)
+        return Place(self.first.line + line, column + (self.indent + 1 if line else self.first.column))
+
+
 @dataclass
 class Document:
     """The data of a file, and where each part of it stands."""
@@ -42,6 +60,7 @@ class Document:
     values: dict[Path, Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     broken: list[Path] = field(default_factory=list)  # where the problems are
+    texts: dict[Path, Text] = field(default_factory=dict)
 
     def place(self, path: Path, *, at_key: bool) -> Place:
         """The place of a key or value; of the nearest key above it if the file does not have it."""
@@ -54,6 +73,12 @@ class Document:
                 return self.values[path]
             path = path[:-1]
         return self.values.get((), Place(1, 1))
+
+    def place_within(self, path: Path, character: int) -> Place:
+        """The place of a character of a text; of the text itself if its lines are not those of the file."""
+        text = self.texts.get(path)
+        place = text.place(character) if text is not None else None
+        return place if place is not None else self.place(path, at_key=False)
 
 
 def read(text: str) -> Document:
@@ -75,7 +100,7 @@ def read(text: str) -> Document:
         document.problems.append(Problem(1, 1, what, "twinlog init writes a file to start from"))
         return document
     if root is not None:
-        _Builder(document).build_root(root)
+        _Builder(document, text.splitlines()).build_root(root)
     return document
 
 
@@ -129,8 +154,9 @@ def _mark_place(mark: Any) -> Place:
 class _Builder:
     """Turns nodes into data; notes places and problems on the way."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, lines: Sequence[str]) -> None:
         self.document = document
+        self.lines = lines
         self.open: list[int] = []  # ids of the nodes that are being built, to see cycles
 
     def build_root(self, root: Node) -> None:
@@ -156,6 +182,7 @@ class _Builder:
                 return self._mapping(node, path)
             if isinstance(node, SequenceNode):
                 return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
+            assert isinstance(node, ScalarNode)
             return self._scalar(node, path)
         finally:
             self.open.pop()
@@ -205,7 +232,7 @@ class _Builder:
                     finally:
                         self.open.pop()
 
-    def _scalar(self, node: Node, path: Path) -> Any:
+    def _scalar(self, node: ScalarNode, path: Path) -> Any:
         text = str(node.value)
         kind = str(node.tag).removeprefix(_TAG)
         if kind == "null":
@@ -215,6 +242,7 @@ class _Builder:
         if kind in ("int", "float"):
             return _number(text, kind)
         if kind in ("str", "timestamp", "value"):
+            self.document.texts[path] = _text(node, self.lines)
             return text
         self._problem(node, f"the tag {node.tag} means nothing here", "write the value without a tag", path)
         return text
@@ -250,6 +278,17 @@ def dotted(path: Path) -> str:
 
 def _is_merge(node: ScalarNode) -> bool:
     return node.value == "<<" and node.style is None
+
+
+def _text(node: ScalarNode, lines: Sequence[str]) -> Text:
+    start, value = node.start_mark, str(node.value)
+    if node.style == "|":
+        below = lines[start.line + 1 : start.line + 1 + len(value.splitlines())]
+        indent = min((len(line) - len(line.lstrip(" ")) for line in below if line.strip()), default=0)
+        return Text(value, Place(start.line + 2, indent + 1), indent)
+    if node.style == ">" or len(value) != node.end_mark.index - start.index - (2 if node.style else 0):
+        return Text(value, None)
+    return Text(value, Place(start.line + 1, start.column + (2 if node.style else 1)))
 
 
 def _anchor(node: Node) -> str:

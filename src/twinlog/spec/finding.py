@@ -17,6 +17,7 @@ class Finding:
     hint: str = ""
     severity: str = "error"  # or "warning"
     at_key: bool = False  # the name is meant, not what stands under it
+    within: int | None = None  # of a text: the character that is meant, counted from 0
 
 
 Findings = Iterator[Finding]

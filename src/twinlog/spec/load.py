@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -21,6 +21,7 @@ from twinlog.errors import FileProblems, Problem, UsageError
 from twinlog.spec import check, environment, wording
 from twinlog.spec.document import Document, Path, dotted, read
 from twinlog.spec.finding import Finding
+from twinlog.spec.implied import with_implied
 from twinlog.spec.model import Bus
 
 FILE_NAME = "twinlog.yaml"
@@ -35,7 +36,10 @@ class Loaded:
 
     bus: Bus
     file: FilePath
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...]
+    locate: Callable[[Finding], Problem] = field(
+        repr=False, compare=False
+    )  # for rules that look at more than the loader does
 
 
 def find(start: FilePath, env: Mapping[str, str] | None = None) -> FilePath:
@@ -73,11 +77,15 @@ def parse(raw: bytes, file: FilePath, env: Mapping[str, str]) -> Loaded:
     data = environment.apply(overrides, document.data)
     bus, found = _validate(data, document.broken)
     problems = document.problems + overrides.problems
-    problems += [_problem(finding, document, overrides) for finding in found]
+
+    def locate(finding: Finding) -> Problem:
+        return _problem(finding, document, overrides)
+
+    problems += [locate(finding) for finding in found]
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors or bus is None:
         raise FileProblems(str(file), errors)
-    return Loaded(bus, file, tuple(sorted(problems)))
+    return Loaded(with_implied(bus), file, tuple(sorted(problems)), locate)
 
 
 def read_bytes(raw: bytes) -> Document:
@@ -141,5 +149,7 @@ def _problem(finding: Finding, document: Document, overrides: environment.Overri
     if variable is not None:
         return Problem(0, 0, finding.what, finding.hint, f"${variable}", finding.severity)
     place = document.place(finding.path, at_key=finding.at_key)
+    if finding.within is not None:
+        place = document.place_within(finding.path, finding.within)
     path = dotted(finding.path)
     return Problem(place.line, place.column, finding.what, finding.hint, path, finding.severity)

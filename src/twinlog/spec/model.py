@@ -11,41 +11,35 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints
 
+from twinlog.spec.parts import Part, TopicName, Whole, nothing_is_empty
+from twinlog.spec.streams import Job, JobName
 from twinlog.spec.units import Bytes, BytesPerSecond, Duration
 
-KAFKA_VERSION = "4.3.1"
+KafkaVersion = Literal["4.2.1", "4.3.1"]  # those whose jars are pinned
+KAFKA_VERSION: KafkaVersion = "4.3.1"  # unless the file says otherwise
 BUS_NAME = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
 SITE_NAME = r"^[a-z][a-z0-9]{0,15}$"
-TOPIC_NAME = r"^[A-Za-z0-9._-]{1,249}$"
 USER_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 # An exact name, or a prefix followed by one asterisk, or the asterisk alone.
 NAME_PATTERN = r"^(\*|[A-Za-z0-9._-]+\*?)$"
 
 BusName = Annotated[str, StringConstraints(pattern=BUS_NAME)]
 SiteName = Annotated[str, StringConstraints(pattern=SITE_NAME)]
-TopicName = Annotated[str, StringConstraints(pattern=TOPIC_NAME)]
 UserName = Annotated[str, StringConstraints(pattern=USER_NAME)]
 NamePattern = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-
-
-def _nothing_is_empty(value: Any) -> Any:
-    """A section whose lines were all commented out is an empty section."""
-    return {} if value is None else value
 
 
 def _one_is_many(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-# Strict, because YAML says what is a number: `true` is not 1 and "3" is not 3.
-Whole = Annotated[int, Field(strict=True)]
 Port = Annotated[int, Field(strict=True, ge=1, le=65535)]
 Share = Annotated[float, Field(strict=True, gt=0)]
 Directories = Annotated[tuple[str, ...], BeforeValidator(_one_is_many)]
 Setting = str | int | float | bool
-Settings = Annotated[dict[str, Setting], BeforeValidator(_nothing_is_empty)]
+Settings = Annotated[dict[str, Setting], BeforeValidator(nothing_is_empty)]
 
 
 class Auth(StrEnum):
@@ -61,17 +55,6 @@ class Role(StrEnum):
 
     ACTIVE = "active"
     STANDBY = "standby"
-
-
-class Part(BaseModel):
-    """Base of all parts of the file: immutable, and strict about unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_section(cls, value: Any) -> Any:
-        return _nothing_is_empty(value)
 
 
 class Broker(Part):
@@ -105,6 +88,7 @@ class Site(Part):
     remote: Annotated[bool, Field(strict=True)] = False  # its nodes run elsewhere, from bundles
     agent: str | None = None  # host:port of the agent beside its brokers
     kafka: Settings = {}
+    kafka_version: KafkaVersion | None = None
     bootstrap: tuple[str, ...] = ()
     client: str | None = None
 
@@ -251,15 +235,21 @@ class Bus(Part):
     bus: BusName
     sites: dict[SiteName, Site]
     active: str | None = None
-    topics: Annotated[dict[TopicName, Topic], BeforeValidator(_nothing_is_empty)] = {}
-    users: Annotated[dict[UserName, User], BeforeValidator(_nothing_is_empty)] = {}
+    topics: Annotated[dict[TopicName, Topic], BeforeValidator(nothing_is_empty)] = {}
+    users: Annotated[dict[UserName, User], BeforeValidator(nothing_is_empty)] = {}
     gate: Gate = Gate()
     link: Link = Link()
     pipeline: Pipeline = Pipeline()
+    streams: Annotated[dict[JobName, Job], BeforeValidator(nothing_is_empty)] = {}
     certificates: Certificates = Certificates()
     kafka: Settings = {}
+    kafka_version: KafkaVersion = KAFKA_VERSION
 
     @property
     def active_site(self) -> str:
         """The site that the file wants active at first: the named one, else the first."""
         return self.active if self.active is not None else next(iter(self.sites))
+
+    def kafka_version_of(self, site: str) -> KafkaVersion:
+        """The Kafka that a site is to run: its own, else the bus's."""
+        return self.sites[site].kafka_version or self.kafka_version

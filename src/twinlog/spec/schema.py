@@ -16,7 +16,6 @@ from twinlog.spec.model import (
     Dns,
     Gate,
     Link,
-    Part,
     Password,
     Pipeline,
     Quota,
@@ -24,6 +23,8 @@ from twinlog.spec.model import (
     Topic,
     User,
 )
+from twinlog.spec.parts import Part
+from twinlog.spec.streams import Encoding, Job, Output, Sink, Source, Window
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HOST = "Address that the brokers listen on, without a port."
@@ -43,8 +44,10 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "gate": "The one address that clients know.",
         "link": "The mirror from the active to the standby.",
         "pipeline": "Where Spark runs, which does the mirroring.",
+        "streams": "Jobs on the bus's records, by name.",
         "certificates": "How long certificates last.",
         "kafka": f"{_KAFKA} They are for every site that Twinlog runs.",
+        "kafka_version": "The Kafka that Twinlog runs; `twinlog apply` changes it node by node.",
     },
     Site: {
         "brokers": "How many brokers, or a list with what each has for itself.",
@@ -61,6 +64,7 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "remote": f"For all nodes of the site: {_REMOTE}",
         "agent": "Where the agent beside its brokers is asked, for automatic promotion: host:port.",
         "kafka": f"{_KAFKA} They win over those of the bus.",
+        "kafka_version": "The Kafka of this site, if it is not the one of the bus.",
         "bootstrap": "For a cluster that exists already: its addresses, host:port.",
         "client": "For a cluster that exists already: a client properties file of an administrator.",
     },
@@ -134,6 +138,47 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "memory": "Memory of Spark's driver.",
         "settings": "Spark's own settings, spark.….",
     },
+    Job: {
+        "kind": "stream: record by record. table: latest values by key. lake: all records. aggregate, join.",
+        "read": "Topics, or tables of other jobs, by the names that they have in the SQL.",
+        "sql": "What comes of the records: one SELECT, in Spark's SQL.",
+        "window": "For an aggregate: the time that rows are grouped by, as the column `period`.",
+        "emit": "For an aggregate: write a row each time it changes, or once when it is final.",
+        "write": "The topic that the results go to.",
+        "path": "For a lake: where its Delta table is, a directory or any path that Spark knows.",
+        "dead_letters": "The topic for records that cannot be understood, with the reason.",
+        "guarantee": "How often a result is in the output after a failure.",
+        "every": "How often a batch begins.",
+        "most_records": "The most records of one batch.",
+        "tasks": "How many tasks share the state; it stays what it was at the first run.",
+    },
+    Source: {
+        "topic": "A topic of the file.",
+        "table": "A table that another job keeps.",
+        "everywhere": "A global table: every task gets all of it.",
+        "key": "How keys are written: bytes, string, int or long.",
+        "value": "How values are written: bytes, string, int, long, or json with its fields.",
+        "time": "The column with the time of an event; by default the time of the record, `_time`.",
+        "watermark": "How late a record may be, as in 10m; what is later is left out.",
+    },
+    Encoding: {
+        "format": "bytes, string, int, long or json.",
+        "fields": "The fields of an object, and their types.",
+    },
+    Sink: {
+        "topic": "A topic of the file.",
+        "key": "The column that keys are made of, and how they are written.",
+        "value": "All columns as JSON, or one column and how it is written.",
+    },
+    Output: {
+        "format": "bytes, string, int, long or json.",
+        "column": "The column that it is made of.",
+    },
+    Window: {
+        "size": "How long a window is.",
+        "every": "How often one begins; as often as one ends, if this is left out.",
+        "session": "A window ends when nothing came for so long.",
+    },
     Certificates: {
         "validity": "How long a certificate lasts.",
         "ca_validity": "How long the bus's own authority lasts.",
@@ -153,7 +198,7 @@ def json_schema() -> dict[str, Any]:
             target["properties"][name]["description"] = description
         if part is not Bus:
             target["type"] = ["object", "null"]  # a section may be left empty
-    for name in ("topics", "users", "kafka"):
+    for name in ("topics", "users", "streams", "kafka"):
         schema["properties"][name]["type"] = ["object", "null"]
     definitions["Site"]["properties"]["controllers"]["enum"] = [1, 3, 5, 7]
     for name in ("Site", "Broker"):

@@ -10,7 +10,8 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from twinlog.spec.document import Path
-from twinlog.spec.model import Bus, Part
+from twinlog.spec.model import Bus
+from twinlog.spec.parts import Part
 
 
 def alternatives(annotation: Any) -> tuple[Any, ...]:

@@ -17,13 +17,24 @@ from pydantic import ValidationError
 from twinlog.spec import shape
 from twinlog.spec.document import Path
 from twinlog.spec.finding import Finding
-from twinlog.spec.model import BUS_NAME, NAME_PATTERN, SITE_NAME, TOPIC_NAME, USER_NAME
+from twinlog.spec.model import BUS_NAME, NAME_PATTERN, SITE_NAME, USER_NAME
+from twinlog.spec.parts import TOPIC_NAME
+from twinlog.spec.streams import COLUMN_NAME, FIELD_TYPE, JOB_NAME
 
 _NAMES = {
     BUS_NAME: ("a bus name", "lower-case letters, digits and dashes, at most 40: my-bus"),
     SITE_NAME: ("a site name", "lower-case letters and digits, a letter first, at most 16: a, east1"),
     TOPIC_NAME: ("a topic name", "letters, digits, dots, dashes and underscores, at most 249"),
     USER_NAME: ("a user name", "letters, digits, dots, dashes and underscores, at most 64"),
+    JOB_NAME: ("the name of a job", "lower-case letters, digits and dashes, a letter first, at most 40"),
+    COLUMN_NAME: (
+        "a name for SQL",
+        "lower-case letters, digits and underscores, a letter first, at most 64",
+    ),
+    FIELD_TYPE: (
+        "the type of a field",
+        "string, boolean, int, long, float, double, date, timestamp, binary or decimal(10,2)",
+    ),
     NAME_PATTERN: ("a name or prefix", "an exact name, a prefix and an asterisk (stock-*), or * for all"),
 }
 _TYPES = {

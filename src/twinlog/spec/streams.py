@@ -1,0 +1,126 @@
+"""What a job on the bus's records is, as the user declared it under `streams:`.
+
+A part of the file like the others in `model`, which includes it. A job reads topics (or tables that
+other jobs keep), says in SQL what comes of their records, and writes that to a topic. Whether the SQL
+can run without an end is the business of the package `streams`; here are names, types and defaults.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from twinlog.spec.parts import Part, TopicName, Whole
+from twinlog.spec.units import Duration
+
+JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
+COLUMN_NAME = r"^[a-z][a-z0-9_]{0,63}$"
+FIELD_TYPE = r"^(string|boolean|int|long|float|double|date|timestamp|binary|decimal\(\d{1,2},\d{1,2}\))$"
+
+JobName = Annotated[str, StringConstraints(pattern=JOB_NAME)]
+ColumnName = Annotated[str, StringConstraints(pattern=COLUMN_NAME)]
+FieldType = Annotated[str, StringConstraints(pattern=FIELD_TYPE)]
+
+
+def _format_alone(value: Any) -> Any:
+    """`value: string` is short for `value: {format: string}`."""
+    return {"format": value} if isinstance(value, str) else value
+
+
+class Kind(StrEnum):
+    """What a job does with records."""
+
+    STREAM = "stream"  # each record by itself: filter, map, route, re-key, mask
+    TABLE = "table"  # the latest value of each key; null deletes
+    AGGREGATE = "aggregate"  # one row for each group
+    JOIN = "join"  # two streams within a time, or a stream with a table
+    LAKE = "lake"  # every record as a row of a Delta table
+
+
+class Guarantee(StrEnum):
+    """How often what comes of a record is in the output when something failed in between."""
+
+    AT_LEAST_ONCE = "at-least-once"
+    EXACTLY_ONCE = "exactly-once"
+
+
+class Emit(StrEnum):
+    """When an aggregate writes a row."""
+
+    CHANGES = "changes"  # each time it changes
+    FINAL = "final"  # once, when the watermark has passed its window
+
+
+class Format(StrEnum):
+    """How a key or value stands in a record."""
+
+    BYTES = "bytes"
+    STRING = "string"  # UTF-8
+    INT = "int"  # four bytes, as Java's IntegerSerializer writes them
+    LONG = "long"  # eight bytes
+    JSON = "json"  # an object with the declared fields
+
+
+class Encoding(Part):
+    """How the keys or values of a topic that is read are to be understood."""
+
+    format: Format = Format.BYTES
+    fields: dict[ColumnName, FieldType] = {}  # of an object
+
+
+class Output(Part):
+    """How the keys or values of a topic that is written are made: of one column, or of all of them."""
+
+    format: Format = Format.JSON
+    column: str | None = None
+
+
+Read = Annotated[Encoding, BeforeValidator(_format_alone)]
+Written = Annotated[Output, BeforeValidator(_format_alone)]
+
+
+class Source(Part):
+    """One input of a job: a topic, or a table that another job keeps."""
+
+    topic: TopicName | None = None
+    table: str | None = None
+    everywhere: Annotated[bool, Field(strict=True)] = False  # a global table: every task has all of it
+    key: Read = Encoding()
+    value: Read = Encoding()
+    time: str | None = None  # the column with the time of the event; else the record's own time
+    watermark: Duration | None = None  # so late a record may be
+
+
+class Sink(Part):
+    """The topic that a job writes."""
+
+    topic: TopicName
+    key: Written | None = None
+    value: Written = Output()
+
+
+class Window(Part):
+    """The time that rows are grouped by: `size` alone is tumbling, with `every` sliding, or a session."""
+
+    size: Duration | None = None
+    every: Duration | None = None
+    session: Duration | None = None  # it ends when nothing came for so long
+
+
+class Job(Part):
+    """One job: what it reads, what it makes of it, what it writes."""
+
+    kind: Kind = Kind.STREAM
+    read: dict[ColumnName, Source]
+    sql: str | None = None
+    window: Window | None = None
+    emit: Emit | None = None
+    write: Sink | None = None
+    path: str | None = None  # of a lake; else it is in the bus's directory
+    dead_letters: TopicName | None = None  # for records that cannot be understood
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+    every: Duration = Duration(1.0)  # how often a batch begins, where there are batches
+    most_records: Annotated[Whole, Field(ge=1)] = 500_000  # of one batch
+    tasks: Annotated[Whole, Field(ge=1, le=1000)] = 2  # that share the state; fixed with the first run

@@ -1,0 +1,279 @@
+"""Jobs as Spark's streaming queries: what is read, what is done with it, where it goes.
+
+Called by the runner, which looks after them. A job is one query, and one more for each source whose
+records may not be understood: those go to the dead letters. Which guarantee is kept how stands in
+`lanes` (topics, exactly once) and `store` (tables); at least once is Spark's own sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from twinlog.sites.home import Home
+from twinlog.spec.implied import STREAMS_USER
+from twinlog.spec.streams import Emit, Guarantee, Job, Kind, Source
+from twinlog.streams import frames, lanes, rewriting
+from twinlog.streams.columns import DATE
+from twinlog.streams.places import Place, place
+from twinlog.streams.planning import Mode, can_fail, emits, has_state, mode_of, reads_table
+from twinlog.streams.session import session_for
+from twinlog.streams.store import Change, Store
+from twinlog.wire.access import Access
+from twinlog.wire.clientfiles.tuning import Role, Tuning
+from twinlog.wire.clientfiles.write import java_settings
+
+CHECKPOINT_EVERY = "10 seconds"  # in real-time mode, where nothing waits for it
+COMPACT_EVERY = 50  # batches: each leaves a small file for each of its partitions
+Batch = Callable[[DataFrame, int], None]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all queries of a bus stand on, as long as one site is active."""
+
+    spark: SparkSession
+    home: Home
+    access: Access
+    tuning: Tuning
+
+    def reading(self, most_records: int | None) -> dict[str, str]:
+        """Options of Spark's Kafka source, for batches of so many records if there are batches."""
+        settings = java_settings(self.access, self.tuning, Role.CONSUMER)
+        options = {
+            **{f"kafka.{key}": value for key, value in settings.items()},
+            "kafka.isolation.level": "read_committed",
+            "groupIdPrefix": STREAMS_USER,
+            "startingOffsets": "earliest",
+        }
+        return options if most_records is None else {**options, "maxOffsetsPerTrigger": str(most_records)}
+
+    def writing(self) -> dict[str, str]:
+        """Options of Spark's Kafka sink."""
+        settings = java_settings(self.access, self.tuning, Role.PRODUCER)
+        return {f"kafka.{key}": value for key, value in settings.items()}
+
+
+def names(name: str, job: Job) -> list[str]:
+    """The queries of a job: its own, and those of its dead letters."""
+    doubtful = [alias for alias, source in job.read.items() if source.topic and _has_dead(job, source)]
+    return [name, *(f"{name}.{alias}.dead" for alias in doubtful)]
+
+
+def start(ground: Ground, job_name: str, query: str) -> StreamingQuery:
+    """Start one query of a job, where its checkpoint says."""
+    job = ground.home.bus.streams[job_name]
+    where = place(ground.home, query)
+    session = session_for(ground.spark, job.tasks)
+    sink = _Sink(ground, query, where, job)
+    if query != job_name:
+        source = job.read[query.removeprefix(f"{job_name}.").removesuffix(".dead")]
+        return sink.dead_letters(_records(ground, session, job, source), source, job_name)
+    if job.kind is Kind.TABLE:
+        (source,) = job.read.values()
+        return sink.table(_records(ground, session, job, source), source)
+    if job.kind is Kind.LAKE:
+        (source,) = job.read.values()
+        return sink.lake(_records(ground, session, job, source), source)
+    if reads_table(job):
+        return sink.joined_with_table(session)
+    rows = _rows(ground, session, job)
+    if has_state(job):
+        return sink.grouped(rows)
+    return sink.one_by_one(rows)
+
+
+def _has_dead(job: Job, source: Source) -> bool:
+    return job.dead_letters is not None and (can_fail(source) or job.kind is Kind.TABLE)
+
+
+def _records(ground: Ground, session: SparkSession, job: Job, source: Source) -> DataFrame:
+    assert source.topic is not None
+    return frames.records(session, ground.reading(job.most_records), source.topic)
+
+
+def _rows(ground: Ground, session: SparkSession, job: Job) -> DataFrame:
+    """What comes out of the SQL of a job whose sources all are streams."""
+    most = None if mode_of(job)[0] is Mode.REAL_TIME else job.most_records
+    for alias, source in job.read.items():
+        assert source.topic is not None
+        understood = frames.good(frames.records(session, ground.reading(most), source.topic), source)
+        frames.timed(understood, source, _window(job)).createOrReplaceTempView(alias)
+    return session.sql(rewriting.for_spark(job))
+
+
+def _window(job: Job) -> tuple[str, str] | None:
+    if job.window is None or job.window.size is None:
+        return None
+    every = job.window.every if job.window.every is not None else job.window.size
+    return f"{round(job.window.size * 1000)} milliseconds", f"{round(every * 1000)} milliseconds"
+
+
+class _Sink:
+    """Writes what one query gives, as its job wants it."""
+
+    def __init__(self, ground: Ground, query: str, where: Place, job: Job) -> None:
+        self._ground = ground
+        self._query = query
+        self._where = where
+        self._job = job
+        self._run = where.run()
+
+    def one_by_one(self, rows: DataFrame) -> StreamingQuery:
+        """Rows that each come of one record."""
+        job = self._job
+        assert job.write is not None
+        written = frames.written(rows, job.write)
+        if job.guarantee is Guarantee.AT_LEAST_ONCE:
+            return self._at_least_once(frames.with_headers(written, {}), job.write.topic)
+        tasks = job.tasks if rewriting.has_union(job) else None
+        return self._batches(rows, self._exactly_once(job.write.topic, self._lanes(tasks)))
+
+    def grouped(self, rows: DataFrame) -> StreamingQuery:
+        """Rows that come of many records, by state."""
+        job = self._job
+        assert job.write is not None
+        mode = "update" if job.kind is Kind.AGGREGATE and emits(job) is Emit.CHANGES else "append"
+        written = frames.written(rows, job.write)
+        if job.guarantee is Guarantee.AT_LEAST_ONCE:
+            return self._at_least_once(written, job.write.topic, mode)
+
+        def prepare(batch: DataFrame) -> DataFrame:
+            assert job.write is not None
+            return frames.by_task(frames.written(batch, job.write))
+
+        return self._batches(rows, self._exactly_once(job.write.topic, prepare), mode)
+
+    def joined_with_table(self, session: SparkSession) -> StreamingQuery:
+        """A stream's rows with those that a table has when the batch is run."""
+        job = self._job
+        assert job.write is not None
+        ((alias, source),) = ((name, one) for name, one in job.read.items() if one.topic is not None)
+        ((other, table),) = ((name, one) for name, one in job.read.items() if one.table is not None)
+        kept = _Kept(self._ground, table)
+        sql = rewriting.for_spark(job)
+        lanes_of = self._lanes(job.tasks)
+
+        def prepare(batch: DataFrame) -> DataFrame:
+            batch.createOrReplaceTempView(alias)
+            rows = kept.frame(batch.sparkSession)
+            (F.broadcast(rows) if table.everywhere else rows).createOrReplaceTempView(other)
+            return lanes_of(batch.sparkSession.sql(sql))
+
+        understood = frames.good(_records(self._ground, session, job, source), source)
+        return self._batches(understood, self._exactly_once(job.write.topic, prepare))
+
+    def table(self, records: DataFrame, source: Source) -> StreamingQuery:
+        """The latest value of each key, and each change in a topic if that is wanted."""
+        store = Store(self._where.table)
+        store.create()
+        topic = self._job.write.topic if self._job.write is not None else None
+
+        def prepare(batch: DataFrame) -> DataFrame:
+            return frames.by_partition(frames.as_they_were(batch, source))
+
+        publish = self._exactly_once(topic, prepare) if topic is not None else None
+
+        def keep(batch: DataFrame, number: int) -> None:
+            batch = batch.persist()
+            try:
+                if publish is not None:
+                    publish(batch, number)
+                rows = frames.changes(batch, source).toLocalIterator()
+                store.apply(self._run, number, (Change(*row) for row in rows))
+            finally:
+                batch.unpersist()
+
+        return self._batches(records, keep)
+
+    def lake(self, records: DataFrame, source: Source) -> StreamingQuery:
+        """Every record as a row of a Delta table; Delta leaves out a batch that it has."""
+        path = self._job.path if self._job.path is not None else str(self._where.lake)
+
+        def keep(batch: DataFrame, number: int) -> None:
+            (
+                batch.write.format("delta")
+                .mode("append")
+                .partitionBy(DATE)
+                .option("mergeSchema", "true")  # a field that the file has got since
+                .option("txnAppId", f"{self._query}/{self._run}")
+                .option("txnVersion", number)
+                .save(path)
+            )
+            if number % COMPACT_EVERY == COMPACT_EVERY - 1:
+                batch.sparkSession.sql(f"OPTIMIZE delta.`{path}`")
+
+        return self._batches(frames.dated(frames.good(records, source), source), keep)
+
+    def dead_letters(self, records: DataFrame, source: Source, job: str) -> StreamingQuery:
+        """The records of a source that are not what the file says, with the reasons."""
+        topic = self._job.dead_letters
+        assert topic is not None
+        wrong = frames.bad(records, source, job, needs_key=self._job.kind is Kind.TABLE)
+        return self._batches(wrong, self._exactly_once(topic, frames.by_partition))
+
+    def _lanes(self, tasks: int | None) -> Callable[[DataFrame], DataFrame]:
+        def prepare(rows: DataFrame) -> DataFrame:
+            assert self._job.write is not None
+            return frames.by_partition(frames.written(rows, self._job.write), tasks)
+
+        return prepare
+
+    def _exactly_once(self, topic: str, prepare: Callable[[DataFrame], DataFrame]) -> Batch:
+        def write(batch: DataFrame, number: int) -> None:
+            writing = lanes.Writing(
+                access=self._ground.access,
+                tuning=self._ground.tuning,
+                query=self._query,
+                run=self._run,
+                topic=topic,
+                batch=number,
+            )
+            prepare(batch).foreachPartition(lanes.writer(writing))
+
+        return write
+
+    @property
+    def _pause(self) -> str:
+        return f"{round(self._job.every * 1000)} milliseconds"
+
+    def _batches(self, rows: DataFrame, write: Batch, mode: str = "append") -> StreamingQuery:
+        pause = f"{max(1, round(self._job.every * 1000))} milliseconds"
+        return self._begun(
+            rows.writeStream.foreachBatch(write).outputMode(mode).trigger(processingTime=pause)
+        )
+
+    def _at_least_once(self, records: DataFrame, topic: str, mode: str = "append") -> StreamingQuery:
+        real_time = mode_of(self._job)[0] is Mode.REAL_TIME
+        shown = records.select(*frames.RECORD)
+        writer = shown.writeStream.format("kafka").options(**self._ground.writing()).option("topic", topic)
+        if real_time:
+            return self._begun(writer.outputMode("update").trigger(realTime=CHECKPOINT_EVERY))
+        return self._begun(writer.outputMode(mode).trigger(processingTime=self._pause))
+
+    def _begun(self, writer: DataStreamWriter) -> StreamingQuery:
+        location = str(self._where.checkpoint)
+        return writer.queryName(self._query).option("checkpointLocation", location).start()
+
+
+class _Kept:
+    """A table that a join reads, loaded again when it has changed."""
+
+    def __init__(self, ground: Ground, source: Source) -> None:
+        assert source.table is not None
+        self._store = Store(place(ground.home, source.table).table)
+        (self._source,) = ground.home.bus.streams[source.table].read.values()
+        self._version: tuple[str, int] | None = None
+        self._rows: list[tuple[str, str]] = []
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """Its rows now."""
+        version = self._store.version()
+        if version != self._version:
+            self._rows = self._store.texts()
+            self._version = version
+        return frames.table(session, self._rows, self._source)

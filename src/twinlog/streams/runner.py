@@ -1,0 +1,227 @@
+"""The jobs of a bus as a program: `python -m twinlog.streams.runner FILE`, started by `twinlog stream up`.
+
+One Spark application for all jobs. It runs until SIGTERM. A query that ends is started again, after a
+pause that grows with each failure; what it had not finished it does again, and its sink sees to it that
+nothing is there twice. If Spark itself dies, the program begins again from nothing. When another site
+becomes active, all queries are started again there: offsets are the same on both sites, so checkpoints
+go on fitting.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twinlog.errors import TwinlogError
+from twinlog.mirror.link import need_spark
+from twinlog.sites.home import Home
+from twinlog.spec.effective import largest_message_bytes
+from twinlog.spec.implied import STREAMS_USER
+from twinlog.spec.load import load
+from twinlog.spec.model import Role
+from twinlog.spec.streams import Kind
+from twinlog.streams import checking
+from twinlog.streams.board import Board, News, behind_records, late_records, write_board
+from twinlog.streams.places import background
+from twinlog.streams.planning import endless_slots
+from twinlog.wire.clientfiles.tuning import Tuning
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from twinlog.streams.queries import Ground
+
+TURN_S = 1.0
+AGAIN_S = 5.0  # behind a Spark that died
+PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+_NAMED = re.compile(r"[\w.]+(Error|Exception|Failed|Outcome): ")
+SPARE_SLOTS = 2  # for batches, beside tasks that never end
+
+
+@dataclass
+class _Run:
+    """One query under the runner's care."""
+
+    news: News
+    query: StreamingQuery | None = None
+    again_at: float = 0.0
+    seen_batch: int = -1
+    at_end_at: float = 0.0
+
+
+class SparkDied(Exception):
+    """Spark's own process is gone."""
+
+
+def run(home: Home, stop: threading.Event) -> None:
+    """Run all jobs until told to stop; raises SparkDied if Spark does not last so long."""
+    need_spark()
+    process = background(home)
+    with process.alone():
+        spark = _spark(home)
+        runner = _Runner(home, spark)
+        while not stop.is_set():
+            if not _is_alive(spark):
+                raise SparkDied
+            runner.turn()
+            write_board(process.report, runner.board)
+            stop.wait(TURN_S)
+        runner.end()
+        spark.stop()
+
+
+def _is_alive(spark: SparkSession) -> bool:
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:  # nobody is there to say so
+        return False
+
+
+class _Runner:
+    """Keeps every query running at the active site."""
+
+    def __init__(self, home: Home, spark: SparkSession) -> None:
+        from twinlog.streams import queries  # noqa: PLC0415  needs pyspark
+
+        self._queries = queries
+        self._home = home
+        self._spark = spark
+        self._ground: Ground | None = None
+        self.board = Board(pid=os.getpid())
+        self._runs = [
+            _Run(News(query, name))
+            for name, job in home.bus.streams.items()
+            for query in queries.names(name, job)
+        ]
+        self.board.queries = [one.news for one in self._runs]
+
+    def turn(self) -> None:
+        """Look after every query once."""
+        active = next(site for site in self._home.bus.sites if self._home.role(site) is Role.ACTIVE)
+        if active != self.board.site:
+            self.end()
+            self._ground = self._at(active)
+            self.board.site = active
+            _log(f"jobs run at site {active}")
+        now = time.monotonic()
+        for one in self._runs:
+            if one.query is None and now >= one.again_at:
+                self._start(one, now)
+            elif one.query is not None:
+                self._look(one, one.query, now)
+
+    def _look(self, one: _Run, query: StreamingQuery, now: float) -> None:
+        try:
+            if query.isActive:
+                _hear(one, query, now)
+            else:
+                self._failed(one, str(query.exception() or "it ended"), now)
+        except Exception as error:  # py4j's, of several kinds: the next turn asks whether Spark is there
+            self._failed(one, str(error), now)
+
+    def end(self) -> None:
+        """Stop all queries; a batch that is under way is run again the next time."""
+        for one in self._runs:
+            if one.query is not None:
+                with suppress(Exception):  # a query that failed meanwhile is ended as well
+                    one.query.stop()
+                one.query = None
+            one.news.state = "waiting"
+            one.again_at = 0.0
+
+    def _at(self, site: str) -> Ground:
+        tuning = Tuning(message_max_bytes=largest_message_bytes(self._home.bus, site))
+        access = self._home.user_access(STREAMS_USER, site)
+        return self._queries.Ground(self._spark, self._home, access, tuning)
+
+    def _start(self, one: _Run, now: float) -> None:
+        assert self._ground is not None
+        try:
+            one.query = self._queries.start(self._ground, one.news.job, one.news.query)
+        except Exception as error:  # Spark's, of many kinds: all mean that it does not run
+            self._failed(one, str(error), now)
+            return
+        one.news.state, one.seen_batch, one.at_end_at = "running", -1, now
+        _log(f"{one.news.query} runs")
+
+    def _failed(self, one: _Run, why: str, now: float) -> None:
+        one.query = None
+        one.news.failures += 1
+        pause = PAUSES_S[min(one.news.failures, len(PAUSES_S)) - 1]
+        one.again_at = now + pause
+        one.news.state, one.news.last_error = "waiting", _gist(why)
+        _log(f"{one.news.query} ended, and is started again in {pause:g} s: {why}")
+
+
+def _hear(one: _Run, query: StreamingQuery, now: float) -> None:
+    """Take what Spark says of a query into the news."""
+    recent = query.recentProgress
+    if not recent:
+        return
+    news, last = one.news, recent[-1]
+    for progress in recent:
+        if progress["batchId"] > one.seen_batch:
+            one.seen_batch = news.batch = progress["batchId"]
+            news.records += progress.get("numInputRows") or 0
+            news.late_records += late_records(progress)
+            news.failures, news.last_error = 0, ""
+    news.records_per_s = last.get("processedRowsPerSecond")
+    news.behind_records = behind_records(last)
+    if news.behind_records == 0:
+        one.at_end_at = now
+    news.behind_s = None if news.behind_records is None else round(now - one.at_end_at, 3)
+
+
+def _gist(text: str) -> str:
+    """The line of an error that says most: in Python's traces the last that names one, else the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if _NAMED.match(line)]
+    return (named[-1:] or lines[:1] or [""])[0]
+
+
+def _spark(home: Home) -> SparkSession:
+    from twinlog.streams import session  # noqa: PLC0415  only the runner itself needs Spark
+
+    with_lake = any(job.kind is Kind.LAKE for job in home.bus.streams.values())
+    needed = endless_slots(home.bus) + SPARE_SLOTS
+    return session.start(home.bus.pipeline, home.bus.bus, needed, with_lake=with_lake)
+
+
+def _log(text: str) -> None:
+    print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z {text}", flush=True)
+
+
+def main(file: str) -> int:
+    """Run the jobs of the bus that this file declares."""
+    path = Path(file)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        loaded = load(path, os.environ)
+        checking.check(loaded)
+        run(Home(loaded.bus, path), stop)
+    except SparkDied:
+        _log(f"Spark died, and is started again in {AGAIN_S:g} s")
+        stop.wait(AGAIN_S)
+        if not stop.is_set():
+            # pyspark keeps what it knows of the dead one in many places; a new program knows nothing.
+            os.execv(sys.executable, [sys.executable, "-m", "twinlog.streams.runner", file])
+    except TwinlogError as error:
+        _log(f"error: {error}" + (f" (hint: {error.hint})" if error.hint else ""))
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
