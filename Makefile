@@ -107,10 +107,13 @@ lock: .venv/dev ## make the locks anew from pyproject.toml
 proto: .venv/dev ## write the ordering service's message modules anew from their .proto files
 	@$(BIN)/python tools/protos.py
 
-jars-lock: .venv/runtime ## make the lock of Kafka's jars anew
+jars-lock: .venv/runtime ## make the locks of Kafka's jars anew
 	@$(BIN)/python tools/jars_lock.py org.apache.kafka:kafka_2.13:4.3.1 --alone \
 	  org.apache.kafka:kafka-tools:4.3.1 org.apache.logging.log4j:log4j-slf4j-impl:2.25.4 > jars.lock.new
 	@mv jars.lock.new src/twinlog/sites/jars.lock
+	@$(BIN)/python tools/jars_lock.py org.apache.kafka:kafka_2.13:4.2.1 --alone \
+	  org.apache.kafka:kafka-tools:4.2.1 org.apache.logging.log4j:log4j-slf4j-impl:2.25.4 > jars.lock.new
+	@mv jars.lock.new src/twinlog/sites/jars-4.2.1.lock
 
 clean: ## remove what make made here (not the cache of jars, not your buses)
 	rm -rf .venv build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

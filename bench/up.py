@@ -95,7 +95,7 @@ def own_cpu_s() -> float:
 
 def our_way(home: Home, kafka: local.Kafka) -> None:
     """`up` with the archive, all nodes side by side."""
-    local.up(home, ["a", "b"], Silent(), kafka=kafka)
+    local.up(home, ["a", "b"], Silent(), kafka={"a": kafka, "b": kafka})
 
 
 def plain_way(home: Home, kafka: local.Kafka) -> None:

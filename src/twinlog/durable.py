@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import glob
 import os
-import secrets
 from pathlib import Path
 
 SECRET_MODE = 0o600
@@ -42,7 +41,7 @@ def make_private_directory(path: Path) -> None:
 def _replace(path: Path, data: str | bytes, mode: int) -> None:
     content = data.encode() if isinstance(data, str) else data
     _remove_abandoned(path)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:

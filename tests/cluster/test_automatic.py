@@ -23,7 +23,7 @@ from tests.cluster.test_drills import drill, held_but_for_time
 from twinlog.errors import TwinlogError
 from twinlog.progress import Silent
 from twinlog.sites import processes
-from twinlog.sites.prerequisites import free_ports
+from twinlog.sites.ports import free_ports
 from twinlog.spec.model import Role
 from twinlog.traffic import agent, beginning
 from twinlog.traffic.crossing import carry_out

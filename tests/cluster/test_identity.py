@@ -26,7 +26,7 @@ from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.programs import bootstrap, console
 from tests.cluster.raw.talk import append, topic_ids
 from twinlog.mirror import stretch
-from twinlog.sites.prerequisites import free_ports
+from twinlog.sites.ports import free_ports
 from twinlog.wire import offsets
 from twinlog.wire.appending import Appender
 from twinlog.wire.batches import clear_position

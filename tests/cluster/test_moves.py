@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
@@ -32,6 +33,8 @@ from twinlog.errors import SiteError
 from twinlog.mirror.watch import Watch
 from twinlog.progress import Silent
 from twinlog.sites import fencing, processes
+from twinlog.sites.java import find_java
+from twinlog.sites.readiness import wait_until_ready
 from twinlog.spec.model import Role
 from twinlog.traffic import beginning, switchover
 from twinlog.traffic.crossing import HANDS, carry_out
@@ -360,6 +363,7 @@ def test_a_switchover_that_cannot_drain_is_called_off(moving: Bus, monkeypatch: 
     with load_on(moving, "called-off") as load, Ground(moving.home(), Silent()) as ground:
         move = beginning.switchover(ground)
         moving.done("link", "pause")
+        wait_for("the link is paused", lambda: link_state(moving) == "paused")
         with pytest.raises(SiteError, match="called off, and clients go on at a"):
             carry_out(ground, move)
         assert active_site(moving) == "a"
@@ -391,7 +395,9 @@ def test_a_lost_site_comes_back_with_its_tail_salvaged_and_is_active_again(movin
         assert "twinlog return" in moving.run("up").stderr
         listed = moving.run("salvage", "list")
         assert (listed.returncode, f"what site {lost} keeps is not known" in listed.stderr) == (3, True)
+        by_themselves = start_site(moving, lost)
         killed_at_every_step(moving, Kind.RETURN)
+        assert processes.wait(by_themselves, 0.0) == []
         moving.done("traffic", "resume")
         with Watch(moving.home()) as watch:
             wait_for("the twin is well", lambda: not watch.look().findings)
@@ -414,6 +420,15 @@ def kill_site(bus: Bus, site: str) -> None:
     assert found
     processes.end(found, signal.SIGKILL)
     assert processes.wait(found, 10.0) == []
+
+
+def start_site(bus: Bus, site: str) -> list[psutil.Process]:
+    """Start a site's nodes as they were, as a booting machine may; returns its brokers when they answer."""
+    layout = bus.home().layout(site)
+    started = {node.id: processes.start(node, find_java())[0] for node in layout.local_nodes}
+    access = bus.home().admin_access(site)
+    wait_until_ready(layout, access, started, WAIT_S)
+    return [started[node.id] for node in layout.brokers]
 
 
 def salvaged_values(bus: Bus) -> set[str]:

@@ -129,7 +129,7 @@ class World:
 
     def mend(self, site: str) -> None:
         """Start what does not run of a site; returns when it is ready."""
-        local.up(self.home, [site], Silent(), kafka=self.kafka)
+        local.up(self.home, [site], Silent(), kafka={site: self.kafka})
 
     def take_down(self, *, keep: bool) -> None:
         """End everything, and delete the bus unless it is still needed."""

@@ -45,6 +45,29 @@ def test_help_of_the_program_and_of_every_command_imports_nothing_heavy(environm
     assert (end.returncode, end.stderr) == (0, "")
 
 
+def test_listing_topics_imports_no_driver_nor_messages_that_it_does_not_send(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    unneeded = ["confluent_kafka", "kafka.client_async", "kafka.protocol.admin.acl", "psutil", "rich"]
+    script = (
+        "import sys; from twinlog.cli import app, output\n"
+        "assert app.run(['init']) == 0\n"
+        "assert app.run(['topic', 'list']) == 1\n"  # as far as a bus that was never up
+        "output.emit([output.Table([output.Column('topic')], [{'topic': 'orders'}])], as_json=False)\n"
+        f"sys.exit(', '.join(module for module in {unneeded} if module in sys.modules) or None)"
+    )
+    end = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert end.returncode == 0, end.stderr
+    assert "hint: twinlog up" in end.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_has_examples_and_the_shared_options(twinlog: Twinlog, name: str) -> None:
     page = twinlog(name, "--help").stdout

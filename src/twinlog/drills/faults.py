@@ -1,4 +1,4 @@
-"""What a drill breaks, and how it is mended: signals to the processes of the bus, and cuts of its network.
+"""What a drill breaks, and how it is mended: signals to processes, full disks, cuts of the network.
 
 Scenarios begin faults and heal them; both are written down. Processes are found as the product itself
 finds them. A fault that nobody healed is healed when the drill ends, so that nothing stays stopped. The
@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import psutil
 
+from twinlog.drills import disks
 from twinlog.drills.history import Happening
 from twinlog.drills.machines import Network
 from twinlog.drills.recording import Recorder
@@ -84,11 +85,9 @@ class Faults:
         # The agent first: it would answer what happens to its brokers.
         return self._begin(how, site, f"site {site} and its agent {how}", [process, *found], bring_up)
 
-    def agent(self, how: How, site: str) -> Fault:
-        """Hit the agent of a site."""
-        background = agent.background(self._home, site)
-        found = _one(background.find(), f"agent of site {site}")
-        return self._begin(how, site, f"the agent of site {site} {how}", found, background.launch)
+    def agent_hangs(self, site: str, found: Sequence[psutil.Process]) -> Fault:
+        """Stop the agent of a site: it does not notice when its site's lease ends."""
+        return self._begin(How.HANG, site, f"the agent of site {site} {How.HANG}", found, lambda: None)
 
     def mirror(self, how: How) -> Fault:
         """Hit the mirror's driver."""
@@ -124,12 +123,28 @@ class Faults:
 
     def cut(self, network: Network, site: str, *others: str) -> Fault:
         """Cut a site's machine off from others."""
-        self._count += 1
-        text = f"site {site} cut off from {' and '.join(others)}"
-        fault = Fault(f"{self._count}: {text}", text, site, network.heal)
-        self._open.append(fault)
-        self._recorder.event(Happening.FAULT, text, fault=fault.name, site=site)
+        fault = self._note(f"site {site} cut off from {' and '.join(others)}", site, network.heal)
         network.cut(site, *others)
+        return fault
+
+    def full_disk(self, node: Node) -> Fault:
+        """Let the disk of a node be full; a node that has no other ends itself, and is waited for."""
+        found = _one(processes.find([node]).get(node.id), f"broker {node.id}")
+        disk = disks.disk_of(node.data[0])
+
+        def heal() -> None:
+            if disk is not None:
+                disks.make_room(disk)
+            self._bring_up(node.site)
+
+        if disk is not None:
+            fault = self._note(f"the disk of {node.name} is full", node.site, heal)
+            disks.fill(disk)
+        else:
+            fault = self._note(f"{node.name} may let no file grow, as on a full disk", node.site, heal)
+            disks.forbid_growth(found[0])
+        if processes.wait(found, END_TIMEOUT_S):
+            raise SiteError(f"it does not end: {fault.text}", hint=f"twinlog logs --site {node.site}")
         return fault
 
     def heal(self, fault: Fault) -> None:
@@ -163,8 +178,6 @@ class Faults:
     ) -> Fault:
         if not found:
             raise SiteError(f"nothing is there to be {how}: {text}", hint="twinlog status")
-        self._count += 1
-        name = f"{self._count}: {text}"
 
         def heal() -> None:
             if how is How.HANG:
@@ -172,14 +185,22 @@ class Faults:
             else:
                 mend()
 
-        fault = Fault(name, text, site, heal, found if how is How.HANG else ())
-        self._open.append(fault)
-        self._recorder.event(Happening.FAULT, text, fault=name, site=site)
+        fault = self._note(text, site, heal, found if how is How.HANG else ())
         processes.end(found, how.signal)
         if how is not How.HANG and processes.wait(
             found, KILL_TIMEOUT_S if how is How.KILL else END_TIMEOUT_S
         ):
             raise SiteError(f"it does not end: {text}", hint="ps -ef | grep twinlog")
+        return fault
+
+    def _note(
+        self, text: str, site: str, heal: Callable[[], None], stopped: Sequence[psutil.Process] = ()
+    ) -> Fault:
+        """Write down that a fault begins, before it does."""
+        self._count += 1
+        fault = Fault(f"{self._count}: {text}", text, site, heal, stopped)
+        self._open.append(fault)
+        self._recorder.event(Happening.FAULT, text, fault=fault.name, site=site)
         return fault
 
     def _bring_up(self, site: str) -> None:

@@ -135,7 +135,9 @@ def lost_age_s(index: Index, finding: Finding, disturbances: Iterable[Disturbanc
     if index.is_late(write):
         return 0.0
     row = list(disturbances)
-    later = [one for one in row if one.opened_s is not None and one.opened_s >= write.end_s] or row[-1:]
+    later = [one for one in row if one.opened_s is not None and one.opened_s >= write.end_s]
+    if not later and len(row) == 1:
+        later = row  # of several faults that moved nobody, none says that it was the one
     return max(0.0, later[0].began_s - write.end_s) if later else None
 
 

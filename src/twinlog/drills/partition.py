@@ -3,7 +3,8 @@
 Twice, so that each site is the one that is cut off once; the manager and the mirror are on the standby's
 machine each time, the witness on one of its own. First the two sites lose sight of each other alone: the
 witness still sees both, and nothing may be promoted. Then the active is cut off from everybody else while
-its brokers and the clients beside it live: its agent has to end them before the other site opens.
+its brokers and the clients beside it live: its agent has to end them before the other site opens. In
+a drill of its own the agent hangs when that happens, so nobody ends them: what they acknowledge is counted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import time
 
 from twinlog.drills.cast import IDEMPOTENT, JAVA_ONE, TWIN, Client, Program
+from twinlog.drills.faults import Fault
 from twinlog.drills.history import Happening
 from twinlog.drills.spread import Spread, side_of
 from twinlog.drills.stage import MOVE_TIMEOUT_S, Seen, Stage
@@ -41,6 +43,15 @@ def sites_cut_apart(stage: Stage) -> None:
         stage.rest()
 
 
+def agent_hangs(stage: Stage) -> None:
+    """The active is cut off while its agent hangs, its brokers go on; later all is well again."""
+    assert stage.spread is not None, "the scenario is declared on machines of its own"
+    active = stage.active
+    stage.rest()
+    _cut_off(stage, stage.spread, stage.faults.agent_hangs(active, stage.spread.agent(active)))
+    stage.rest()
+
+
 def _lose_sight(stage: Stage, spread: Spread) -> None:
     """The sites do not see each other, the witness sees both: all stays as it is."""
     active = stage.active
@@ -66,8 +77,8 @@ def _lose_sight(stage: Stage, spread: Spread) -> None:
     stage.rest()
 
 
-def _cut_off(stage: Stage, spread: Spread) -> None:
-    """The active is cut off from the other site and from the witness."""
+def _cut_off(stage: Stage, spread: Spread, hangs: Fault | None = None) -> None:
+    """The active is cut off from the other site and from the witness; what hangs wakes up first."""
     active, standby = stage.active, stage.standby
     began_s = time.monotonic()
     fault = stage.faults.cut(spread.network, active, standby, WITNESS)
@@ -86,6 +97,8 @@ def _cut_off(stage: Stage, spread: Spread) -> None:
     stage.pause.wait(ONE_CUT_S)
     # A manager that saw the lost site's agent again would take the site back itself, from another machine.
     spread.stop_watching()
+    if hangs is not None:
+        stage.faults.heal(hangs)
     stage.faults.heal(fault)
     spread.bring_back(active)
 

@@ -88,7 +88,7 @@ class Listed:
     def judge(self, facts: Facts) -> Judged:
         """List."""
         found = tuple(finding for finding in facts.findings if self.covers(finding))
-        return Judged(self.says, True, f"{len(found)} listed", found)
+        return Judged(self.says, True, f"{len(found):,} listed", found)
 
 
 @dataclass(frozen=True)
@@ -207,6 +207,7 @@ class NoError:
         return Judged(self.says, not bad and facts.acknowledged(self.acks) > 0, said)
 
 
+NOT_TWO = AtMost("no site acknowledges after another one opened", frozenset({Kind.STALE}))
 # What every scenario promises, whatever it breaks.
 ALWAYS: tuple[Promise, ...] = (
     AtMost("no write acknowledged with acks=twin is lost", LOSSES, frozenset({"twin"})),
@@ -214,7 +215,7 @@ ALWAYS: tuple[Promise, ...] = (
     AtMost("nothing is there that nobody wrote", frozenset({Kind.PHANTOM, Kind.ABORTED})),
     AtMost("idempotent writes stand once", frozenset({Kind.DUPLICATED})),
     AtMost("writes of one key keep their order", frozenset({Kind.REORDERED})),
-    AtMost("no site acknowledges after another one opened", frozenset({Kind.STALE})),
+    NOT_TWO,
 )
 # What holds as well unless a site is lost.
 WITHOUT_FAILOVER: tuple[Promise, ...] = (

@@ -19,8 +19,7 @@ from pathlib import Path
 from random import Random
 
 from twinlog import __version__
-from twinlog.drills import last_read, recording
-from twinlog.drills.cast import ORDERS, PAYMENTS, USER
+from twinlog.drills import declaration, disks, last_read, recording
 from twinlog.drills.faults import Faults
 from twinlog.drills.following import Following
 from twinlog.drills.history import Happening
@@ -41,37 +40,12 @@ from twinlog.progress import Progress
 from twinlog.sites import local, processes, removal
 from twinlog.sites.home import Home
 from twinlog.sites.local import Kafka
-from twinlog.sites.prerequisites import free_ports
-from twinlog.spec.load import load
 from twinlog.spec.model import KAFKA_VERSION, Promote
 from twinlog.traffic import staff
-from twinlog.traffic.votes import WITNESS
 
 BEGIN_TIMEOUT_S = 240.0  # JVMs start and groups form, on a machine that does other things too
 EQUAL_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 10.0
-FILE = """\
-bus: drill
-kafka:
-  group.initial.rebalance.delay.ms: 0
-  offsets.topic.num.partitions: 3
-  transaction.state.log.num.partitions: 3
-sites:
-  a: {{brokers: {size.brokers}, controllers: {size.controllers}, listen: {hosts[a]}}}
-  b: {{brokers: {size.standby_brokers}, listen: {hosts[b]}}}
-topics:
-  {orders}: {{partitions: 3}}
-  {payments}: {{partitions: 2}}
-users:
-  {user}: {{produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}}
-gate:
-  address: 127.0.0.1:{ports[0]}
-  tls_address: 127.0.0.1:{ports[1]}
-  failover_after: {failover_after_s:g}s
-  promote: {promote}
-  witness: {hosts[witness]}:{ports[2]}
-"""
-PLACES = ("a", "b", WITNESS)
 
 
 @dataclass(frozen=True)
@@ -102,10 +76,12 @@ def run(scenario: Scenario, options: Options, progress: Progress) -> Ran:
     directory = _new_directory(options.directory, scenario.name)
     try:
         with ExitStack() as held:
-            joined = held.enter_context(network(PLACES)) if scenario.apart else None
-            verdict = _run(
-                scenario, options, _declare(directory, scenario, options, joined), joined, progress
-            )
+            joined = held.enter_context(network(declaration.PLACES)) if scenario.apart else None
+            for disk in declaration.own_disks(scenario):
+                held.enter_context(disks.mounted(directory / disk))
+            promote = Promote.AUTOMATIC if joined is not None else options.promote
+            home = declaration.declare(directory, scenario, promote, joined)
+            verdict = _run(scenario, options, home, joined, progress)
     except TwinlogError as error:
         if not error.where:
             error.where = str(directory)
@@ -127,7 +103,7 @@ def _run(
         if spread is not None:
             spread.bring_up(progress)
         else:
-            _bring_up(home, kafka, progress)
+            _bring_up(home, progress)
         verdict = _play(scenario, options, home, kafka, spread, progress)
         passed = verdict.passed
         return verdict
@@ -164,30 +140,10 @@ def _new_directory(parent: Path, name: str) -> Path:
     return directory
 
 
-def _declare(directory: Path, scenario: Scenario, options: Options, joined: Network | None) -> Home:
-    """The bus of a drill, as a file that any command understands."""
-    machines = joined.machines if joined is not None else {}
-    hosts = {name: machines[name].address if name in machines else "127.0.0.1" for name in PLACES}
-    ports = free_ports("127.0.0.1", 3, seed=f"{directory}/gate", avoid=frozenset())
-    text = FILE.format(
-        size=scenario.size,
-        hosts=hosts,
-        orders=ORDERS,
-        payments=PAYMENTS,
-        user=USER,
-        ports=ports,
-        failover_after_s=FAILOVER_AFTER_S,
-        promote=Promote.AUTOMATIC if joined is not None else options.promote,
-    )
-    file = directory / "twinlog.yaml"
-    write_text(file, text)
-    return Home(load(file, {}).bus, file)
-
-
-def _bring_up(home: Home, kafka: Kafka, progress: Progress) -> None:
+def _bring_up(home: Home, progress: Progress) -> None:
     names = list(home.bus.sites)
     with home.state_file.locked("drill"):
-        local.up(home, names, progress, kafka=kafka)
+        local.up(home, names, progress)
         apply.settle(home, names, progress, yes=False)
     with _told(progress, "starting the mirror"):
         link.background(home).launch()
@@ -268,7 +224,7 @@ def _about(scenario: Scenario, options: Options, stage: Stage, busy_before: floa
         options.seed,
         {
             "twinlog": __version__,
-            "kafka": KAFKA_VERSION,
+            "kafka": " → ".join(dict.fromkeys((scenario.kafka_version, KAFKA_VERSION))),
             "librdkafka": version("confluent-kafka"),
             "python": platform.python_version(),
         },

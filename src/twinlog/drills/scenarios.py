@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from twinlog.drills import partition, stories
+from twinlog.drills import partition, stories, upgrade
 from twinlog.drills.cast import EVERYBODY, TWIN_READER, Client
 from twinlog.drills.figures import READS
 from twinlog.drills.finding import Kind
 from twinlog.drills.promises import (
     ALWAYS,
+    NOT_TWO,
     WITHOUT_FAILOVER,
     AtMost,
     Listed,
@@ -26,6 +27,7 @@ from twinlog.drills.promises import (
 from twinlog.drills.stage import Stage
 from twinlog.drills.stories import FAILOVER_AFTER_S
 from twinlog.errors import UsageError
+from twinlog.spec.model import KAFKA_VERSION, KafkaVersion
 
 ALL, ONE, TWINS = frozenset({"all"}), frozenset({"1"}), frozenset({"twin"})
 LIBRARY = frozenset({TWIN_READER.figure})  # it needs a standby, and so does what it reads
@@ -52,6 +54,8 @@ class Scenario:
     clients: tuple[Client, ...] = EVERYBODY
     seconds: float = 30.0
     rests: int = 2
+    kafka_version: KafkaVersion = KAFKA_VERSION  # that the bus begins with
+    small_disks: bool = False  # the first broker of each site has a disk that can be filled, for root
     apart: bool = False  # sites and witness on machines of their own, which needs root
 
 
@@ -164,6 +168,22 @@ SCENARIOS: Mapping[str, Scenario] = {
             Size(brokers=3),
         ),
         Scenario(
+            "disk-full",
+            "the disk of one broker is full, first at the active, then at the standby; it gets room",
+            stories.disk_full,
+            (
+                *ALWAYS,
+                AtMost("no write acknowledged with acks=all is lost", frozenset({Kind.LOST, Kind.TORN}), ALL),
+                Listed("writes with acks=1 that their leader took along", frozenset({Kind.LOST}), ONE),
+                WITHOUT_FAILOVER[1],
+                NoError("no error reaches a writer with acks=all", ALL),
+            ),
+            Size(brokers=3, standby_brokers=3),
+            seconds=50.0,
+            rests=5,
+            small_disks=True,
+        ),
+        Scenario(
             "mirror-dies",
             "the mirror's workers and its driver are killed, then stopped for a while",
             stories.mirror_dies,
@@ -180,6 +200,22 @@ SCENARIOS: Mapping[str, Scenario] = {
             rests=5,
         ),
         Scenario(
+            "rolling-upgrade",
+            f"both sites get Kafka {KAFKA_VERSION} for {upgrade.OLD}, node by node, the standby first",
+            upgrade.rolling_upgrade,
+            (
+                *ALWAYS,
+                AtMost("no write acknowledged with acks=all is lost", frozenset({Kind.LOST, Kind.TORN}), ALL),
+                Listed("writes with acks=1 that their leader took along", frozenset({Kind.LOST}), ONE),
+                WITHOUT_FAILOVER[1],
+                NoError("no error reaches a writer with acks=all", ALL),
+            ),
+            Size(brokers=3, controllers=3),
+            seconds=40.0,
+            rests=4,
+            kafka_version=upgrade.OLD,
+        ),
+        Scenario(
             "sites-cut-apart",
             "the sites lose sight of each other, then the active is cut off whole; each site once",
             partition.sites_cut_apart,
@@ -187,6 +223,22 @@ SCENARIOS: Mapping[str, Scenario] = {
             clients=partition.CLIENTS,
             seconds=40.0,
             rests=8,
+            apart=True,
+        ),
+        Scenario(
+            "agent-hangs",
+            "the active is cut off while its agent hangs: its brokers go on for the clients beside them",
+            partition.agent_hangs,
+            (
+                *(one for one in ALWAYS if one is not NOT_TWO),
+                Listed("what the old site acknowledged after the other one opened", NOT_TWO.kinds),
+                AtMost("no write is lost that is not salvaged", frozenset({Kind.LOST})),
+                Listed("what was lost, and salvaged", frozenset({Kind.SALVAGED}), ALL | ONE),
+                *(one for one in WITH_FAILOVER if not isinstance(one, LostWithinLag)),
+            ),
+            clients=partition.CLIENTS,
+            seconds=20.0,
+            rests=3,
             apart=True,
         ),
         Scenario(

@@ -74,6 +74,11 @@ class Spread:
         self._start(f"agent-{site}", site, "twinlog.traffic.agent", str(self._home.file), site)
         self._wait_for(report)
 
+    def agent(self, site: str) -> list[psutil.Process]:
+        """The agent of a site, and the command that went to its machine, which stops when the agent does."""
+        command = psutil.Process(self._running[f"agent-{site}"].pid)
+        return [*command.children(), command]
+
     def watch_from(self, site: str) -> None:
         """Have the manager, with its gate, and the mirror on one site's machine."""
         self._stop("manager")

@@ -9,11 +9,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 from twinlog.drills.faults import Fault, How
 from twinlog.drills.stage import Seen, Stage
 from twinlog.errors import SiteError
+from twinlog.sites import rolling, turns
 from twinlog.sites.layout import Node
 from twinlog.traffic.moves import STEPS, Kind, Step
 from twinlog.wire import quorum
@@ -23,6 +25,8 @@ FAILOVER_AFTER_S = 5.0
 WATCH_S = 5.0  # so long writes are watched that must not come
 SETTLE_S = 15.0  # by then every client has been refused that is going to be
 MORTAL_TIMEOUT_S = 120.0
+IN_SYNC_S = 120.0
+LOOK_AGAIN_S = 0.2
 
 
 def switchover_and_back(stage: Stage) -> None:
@@ -108,6 +112,33 @@ def under_min_isr(stage: Stage) -> None:
     ]
     stage.faults.heal(fault)
     stage.rest()
+
+
+def disk_full(stage: Stage) -> None:
+    """A broker's disk is full, the broker ends, gets room and comes back: first at the active."""
+    for site in (stage.active, stage.standby):
+        node = stage.home.layout(site).brokers[0]
+        began_s = time.monotonic()
+        fault = stage.faults.full_disk(node)
+        ended_s = time.monotonic() - began_s
+        stage.rest()
+        stage.faults.heal(fault)
+        stage.seen += [
+            Seen(f"{node.name} ends when its disk is full", True, f"after {ended_s:.1f} s"),
+            _in_sync_again(stage, node),
+        ]
+        stage.rest()
+
+
+def _in_sync_again(stage: Stage, node: Node) -> Seen:
+    """Whether a broker that came back has all copies in sync after a while."""
+    began_s = time.monotonic()
+    with Cluster(stage.home.admin_access(node.site)) as cluster:
+        while (lacking := turns.unwell(rolling.look(cluster))) and time.monotonic() < began_s + IN_SYNC_S:
+            stage.pause.wait(LOOK_AGAIN_S)
+    took_s = time.monotonic() - began_s
+    says = f"{node.name} is in sync again when it has room"
+    return Seen(says, not lacking, lacking or f"{took_s:.1f} s after its start")
 
 
 def mirror_dies(stage: Stage) -> None:

@@ -32,7 +32,8 @@ RECORD_TIMEOUT_S = 120.0  # as the printed client files have it
 FLUSH_S = 60.0
 PREPARE_S = 10.0
 TRANSACTION_S = 20.0
-ANSWER_S = 4.0  # so long a step of a transaction may take; then a program opens a new producer
+# So long a step of a transaction may take, a new leader included; then a program opens a new producer.
+ANSWER_S = 6.0
 RECORDS_PER_TRANSACTION = 4
 ABORT_EVERY = 5  # so many transactions are between two that are aborted on purpose
 LOOK_AGAIN_S = 0.2

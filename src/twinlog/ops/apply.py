@@ -17,7 +17,8 @@ from twinlog.ops.world import observe
 from twinlog.progress import Progress
 from twinlog.sites import local, rolling
 from twinlog.sites.home import Home
-from twinlog.wire import acls, configs, quotas, roles, topics, users
+from twinlog.spec.model import Role
+from twinlog.wire import acls, configs, quorum, quotas, roles, topics, users
 from twinlog.wire.cluster import Cluster
 
 
@@ -42,14 +43,17 @@ def apply_all(
     """Make these sites what the file says; returns the steps that were taken."""
     planned = plan_all(home, names, prune=prune)
     refuse_impossible(planned)
-    _refuse_destructive([step for step in planned if step.destructive and not yes])
+    # A raise of the metadata may wait for as long as the old version may have to come back.
+    at_once = [step for step in planned if not isinstance(step, steps.RaiseLevel)]
+    _refuse_destructive([step for step in at_once if step.destructive and not yes])
     starting = sorted({step.site for step in planned if isinstance(step, steps.Start)})
     taken: list[steps.Step] = [step for step in planned if isinstance(step, steps.Start)]
     if starting:
         local.up(home, starting, progress)
         # A new broker changes what its neighbours are told: how many copies Kafka's own topics have.
         planned = plan_all(home, names, prune=prune)
-    for name in names:
+    # The standby first: what is wrong with a new setting, or a new Kafka, shows where no client is.
+    for name in sorted(names, key=lambda name: home.role(name) is Role.ACTIVE):
         restarts = [step for step in planned if isinstance(step, steps.Restart) and step.site == name]
         if restarts:
             rolling.roll(home, name, [step.node for step in restarts], progress)
@@ -129,6 +133,11 @@ def _wait_for_rights(taken: Sequence[steps.Step], cluster: Cluster) -> None:
 def take(step: steps.Step, cluster: Cluster, home: Home) -> None:
     """Take one step."""
     raise AssertionError(f"no way to take {type(step).__name__}")
+
+
+@take.register
+def _(step: steps.RaiseLevel, cluster: Cluster, home: Home) -> None:
+    quorum.raise_feature(cluster, quorum.METADATA_VERSION, step.level)
 
 
 @take.register

@@ -1,22 +1,20 @@
-"""Topics of a site as commands show them: who leads and holds them, how many records, how many bytes.
+"""Topics of a site as commands show them: who leads and holds them; `contents` has what is in them.
 
 For the topic commands. Beside what Kafka says each topic has what the file says of it, because that
-is what the next `apply` makes true. Reads only.
+is what the next `apply` makes true. Reads only. `topic list` must be quick, so what is imported here is
+what a list needs.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from twinlog.errors import KafkaError
-from twinlog.wire import codes, logdirs, offsets, topics
-from twinlog.wire.acls import Operation
+from twinlog.wire import codes, topics
 from twinlog.wire.cluster import Cluster
-from twinlog.wire.logdirs import LogDir
-from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.operations import Operation
 from twinlog.wire.topics import TopicState
 
 # How it is said of a user, and under which word the file has it.
@@ -34,34 +32,6 @@ class TopicRow:
     without_leader: int
     internal: bool
     declared: bool
-
-
-@dataclass(frozen=True)
-class OffsetRow:
-    """What one partition holds. `records` counts offsets: markers and compacted records take some too."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
-    last_stable: int
-
-    @property
-    def records(self) -> int:
-        """How many offsets are kept."""
-        return self.end - self.start
-
-
-@dataclass(frozen=True)
-class SizeRow:
-    """What a topic takes on disk."""
-
-    topic: str
-    partitions: int
-    size_bytes: int  # one copy of each partition: the largest
-    with_copies_bytes: int
-    largest_partition: int | None
-    largest_bytes: int
 
 
 def rows(found: Sequence[TopicState], declared: Collection[str], *, internal: bool) -> list[TopicRow]:
@@ -116,7 +86,7 @@ def insist(topic: TopicState, operation: Operation, user: str, where: str) -> No
         )
 
 
-def places_of(found: Sequence[TopicState], partitions: Collection[int] = ()) -> list[TopicPartition]:
+def places_of(found: Sequence[TopicState], partitions: Collection[int] = ()) -> list[tuple[str, int]]:
     """Every partition of topics, or the named ones."""
     return [
         (topic.name, part.index)
@@ -124,40 +94,3 @@ def places_of(found: Sequence[TopicState], partitions: Collection[int] = ()) -> 
         for part in topic.partitions
         if not partitions or part.index in partitions
     ]
-
-
-def offset_rows(cluster: Cluster, found: Sequence[TopicState]) -> list[OffsetRow]:
-    """What every partition of topics holds; a partition without a leader raises."""
-    places = places_of(found)
-    starts = offsets.start_offsets(cluster, places)
-    ends = offsets.end_offsets(cluster, places)
-    stable = offsets.last_stable_offsets(cluster, places)
-    return [OffsetRow(*place, starts[place], ends[place], stable[place]) for place in places]
-
-
-def size_rows(dirs: Sequence[LogDir], found: Sequence[TopicState]) -> list[SizeRow]:
-    """What topics take, from what every disk of every broker holds."""
-    copies: dict[TopicPartition, list[int]] = defaultdict(list)
-    for each in dirs:
-        for place, size_bytes in each.size_bytes.items():
-            copies[place].append(size_bytes)
-    told = []
-    for topic in found:
-        sizes = {part.index: copies.get((topic.name, part.index), [0]) for part in topic.partitions}
-        largest = max(sizes, key=lambda index: max(sizes[index]), default=None)
-        told.append(
-            SizeRow(
-                topic.name,
-                len(sizes),
-                sum(max(each) for each in sizes.values()),
-                sum(sum(each) for each in sizes.values()),
-                largest,
-                max(sizes[largest]) if largest is not None else 0,
-            )
-        )
-    return told
-
-
-def sizes(cluster: Cluster, found: Sequence[TopicState]) -> list[SizeRow]:
-    """What topics take, asked of every live broker."""
-    return size_rows(logdirs.describe(cluster), found)

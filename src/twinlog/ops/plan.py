@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from twinlog.ops import steps, throttles
 from twinlog.ops.rights import rights
-from twinlog.ops.world import World
+from twinlog.ops.world import VERSION, World
+from twinlog.sites import levels
 from twinlog.spec.effective import topic_settings
 from twinlog.spec.model import Auth, Bus, Role, Topic
 from twinlog.spec.roles import settings_in
@@ -64,6 +65,9 @@ def _declared_nodes(bus: Bus, world: World) -> Iterator[steps.Step]:
         problem = f"the site was formatted with {controllers} and the file says {site.controllers}"
         yield steps.Impossible(world.site, "controllers", problem, f"controllers: {controllers}")
         new -= site.controllers - controllers
+    version = bus.kafka_version_of(world.site)
+    if world.level is not None and (problem := levels.problem(version, world.level)):
+        yield steps.Impossible(world.site, VERSION, problem, levels.hint(world.level))
     for node in world.nodes:
         if not node.declared:
             problem = "the file no longer has it, and its partitions would have to move first"
@@ -87,6 +91,7 @@ def _contents(
 ) -> Iterator[steps.Step]:
     ours, role = not bus.sites[world.site].exists_already, wanted.role
     if ours:
+        yield from _level(bus, world)
         yield from _cluster_settings(world)
     yield from _topics(bus, role, world, ours, prune)
     yield from _passwords(bus, world, ours, fingerprints)
@@ -98,6 +103,14 @@ def _contents(
     if role is Role.STANDBY:
         yield from _role(wanted, world)
     yield from _quotas(bus, world, ours)
+
+
+def _level(bus: Bus, world: World) -> Iterator[steps.Step]:
+    """The end of an upgrade: when every node runs the new version, its metadata may be what that can."""
+    version = bus.kafka_version_of(world.site)
+    runs = all((node.running or node.remote) and VERSION not in node.changed for node in world.nodes)
+    if runs and world.level is not None and world.level < levels.LEVELS[version]:
+        yield steps.RaiseLevel(world.site, world.level, levels.LEVELS[version], version)
 
 
 def _cluster_settings(world: World) -> Iterator[steps.Step]:

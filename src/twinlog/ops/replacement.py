@@ -123,7 +123,7 @@ def _refuse_readable(cluster: Cluster, node: Node) -> None:
 def replace(home: Home, site: str, node: Node, progress: Progress, *, timeout_s: float) -> Replaced:
     """Have the node running on empty directories in the place of those it lost, and in sync."""
     began_s = time.monotonic()
-    kafka = local.ensure_kafka(progress)
+    kafka = local.ensure_kafka(progress, home.bus.kafka_version_of(site))
     lost = lost_directories(node)
     is_broker = node.kind is Kind.BROKER
     with Cluster(home.admin_access(site)) as cluster:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from twinlog.errors import SiteError, UsageError
 from twinlog.progress import Progress
-from twinlog.sites import holds, processes, rolling
+from twinlog.sites import holds, levels, processes, rolling
 from twinlog.sites.home import Home
 from twinlog.sites.layout import SiteLayout
 from twinlog.sites.roll_journal import Progressed, RollJournal
@@ -53,6 +53,7 @@ def roll(
     else:
         progress.note(f"going on with the restart of {found.began}: {len(found.done)} nodes are done")
     _refuse_down(layout)
+    levels.refuse_older(layout, home.bus.kafka_version_of(site))
     journal.write(found)
     restarted: list[int] = []
 

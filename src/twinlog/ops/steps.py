@@ -89,6 +89,25 @@ class Impossible(Step):
 
 
 @dataclass(frozen=True)
+class RaiseLevel(Step):
+    """All nodes of a site run a version of Kafka whose metadata could do more than the site's does."""
+
+    kind: ClassVar[str] = "version"
+    before: int
+    level: int
+    version: str
+
+    @property
+    def destructive(self) -> bool:
+        return True
+
+    @property
+    def what(self) -> str:
+        levels = f"from level {self.before} to {self.level}"
+        return f"raise the metadata {levels}, which takes Kafka {self.version} to read"
+
+
+@dataclass(frozen=True)
 class SetCluster(Step):
     """Settings that a whole site shares and its controllers keep."""
 

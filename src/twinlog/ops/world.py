@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from twinlog.errors import KafkaError, TwinlogError
-from twinlog.sites import holds, processes, properties
+from twinlog.sites import holds, jars, levels, processes, properties
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Kept, Node, SiteLayout, kept_otherwise
-from twinlog.wire import acls, configs, quotas, roles, topics, users
+from twinlog.wire import acls, configs, quorum, quotas, roles, topics, users
 from twinlog.wire.cluster import Cluster, Patience
 
 # Broker settings that hold for a whole site are kept by the controllers, not in files.
 CLUSTER_SETTINGS = ("min.insync.replicas",)
+VERSION = "kafka_version"  # shown among the settings of a node that a start would change
 OURS = "__"  # Kafka's own topics and Twinlog's begin like this
 PATIENCE = Patience(connect_s=3.0, request_s=10.0, total_s=5.0)
 Offered = TypeVar("Offered")
@@ -63,6 +64,7 @@ class World:
     credentials: frozenset[users.Credential] | None = None
     quotas: Mapping[str, Mapping[quotas.Limit, float]] | None = None
     standing: roles.Standing | None = None  # what its role record says
+    level: int | None = None  # of its metadata
     # What `apply` remembers: user → fingerprint of the password that the site was given.
     applied: Mapping[str, str] = field(default_factory=dict)
 
@@ -73,7 +75,8 @@ def observe(home: Home, site: str) -> World:
     state = home.state_file.read()
     applied = dict(state.applied.get(site, {})) if state is not None else {}
     if nodes and not any(node.running or node.remote for node in nodes):
-        return World(site, nodes, unreachable="no node of it runs", applied=applied)
+        level = levels.on_disks(home.layout(site))
+        return World(site, nodes, unreachable="no node of it runs", applied=applied, level=level)
     if not home.bus.sites[site].exists_already and not nodes:
         return _nothing_yet(site, len(home.bus.sites[site].broker_specs))
     try:
@@ -116,6 +119,8 @@ def _changes(home: Home, layout: SiteLayout, node: Node) -> Mapping[str, tuple[s
         properties.render(properties.server_properties(node, layout, home.tls_files(node)))
     )
     present = properties.written((node.directory / "server.properties").read_text())
+    wanted[VERSION] = home.bus.kafka_version_of(layout.name)
+    present[VERSION] = jars.version_of((node.directory / processes.ARGUMENT_FILE).read_text()) or "unknown"
     names = sorted({*wanted, *present})
     return {
         name: (present.get(name), wanted.get(name)) for name in names if present.get(name) != wanted.get(name)
@@ -147,6 +152,7 @@ def _read(cluster: Cluster, site: str, nodes: tuple[NodeWorld, ...], applied: Ma
         credentials=_offered(lambda: users.describe(cluster)),
         quotas=_offered(lambda: _user_quotas(cluster)),
         standing=roles.read(cluster),
+        level=quorum.features(cluster).levels.get(quorum.METADATA_VERSION) if nodes else None,
         applied=applied,
     )
 

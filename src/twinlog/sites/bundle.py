@@ -163,7 +163,8 @@ def write(
     _write_format(home, layout, node, directory, kafka)
     _write_tls(home, node, directory)
     _write_texts(home, layout, bundle)
-    write_text(directory / SUMS, "".join(f"{jar.sha256}  {_file(jar)}\n" for jar in jars.locked_jars()))
+    locked = jars.locked_jars(home.bus.kafka_version_of(site))
+    write_text(directory / SUMS, "".join(f"{jar.sha256}  {_file(jar)}\n" for jar in locked))
     if with_jars:
         _copy_jars(kafka.class_path, directory / LIBS, progress)
     # From now on this node's data is elsewhere: `up` must never format an empty disk for it here.

@@ -18,7 +18,7 @@ from twinlog.sites.certificates import Kind, Realm
 from twinlog.sites.layout import Listener, Node, SiteLayout, allocate, lay_out
 from twinlog.sites.passwords import Passwords
 from twinlog.sites.pki import Issued, Pki
-from twinlog.sites.prerequisites import free_ports
+from twinlog.sites.ports import free_ports
 from twinlog.sites.properties import TlsFiles
 from twinlog.sites.state import DIRECTORY, BusState, StateFile
 from twinlog.spec.model import Auth, Bus, Role, User

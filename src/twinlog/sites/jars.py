@@ -1,7 +1,8 @@
-"""Kafka's jars: pinned in `jars.lock`, fetched by `jgo` into the cache, checked each time.
+"""Kafka's jars: pinned in a lock for each version, fetched by `jgo` into the cache, checked each time.
 
-The lock has one line a jar: coordinates, size, sha256. Its order is the order of the class path,
-which a class-data archive depends on. Every jar is hashed before every start: it takes a few
+`jars.lock` is for the version that Twinlog runs unless told otherwise, `jars-VERSION.lock` for another.
+A lock has one line a jar: coordinates, size, sha256. Its order is the order of the class path, which a
+class-data archive depends on. Every jar is hashed before every start: it takes a few
 hundredths of a second, and a damaged jar is found here and not as a strange error in a broker.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import logging
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -19,9 +21,11 @@ from pathlib import Path
 
 from twinlog.errors import PrerequisiteError
 from twinlog.progress import Progress
+from twinlog.spec.model import KAFKA_VERSION, KafkaVersion
 
 PARALLEL_DOWNLOADS = 8
 DOWNLOAD_TIMEOUT_S = 60
+_SERVER = re.compile(r"/kafka_2\.13-([0-9.]+)\.jar")
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,16 @@ def parse_lock(text: str) -> tuple[Jar, ...]:
     return tuple(jars)
 
 
-def locked_jars() -> tuple[Jar, ...]:
-    """The jars that Twinlog runs Kafka with."""
-    return parse_lock(resources.files("twinlog.sites").joinpath("jars.lock").read_text())
+def locked_jars(version: KafkaVersion = KAFKA_VERSION) -> tuple[Jar, ...]:
+    """The jars that Twinlog runs a version of Kafka with."""
+    name = "jars.lock" if version == KAFKA_VERSION else f"jars-{version}.lock"
+    return parse_lock(resources.files("twinlog.sites").joinpath(name).read_text())
+
+
+def version_of(class_path: str) -> str | None:
+    """The version of Kafka that a class path has; None if it has none."""
+    found = _SERVER.search(class_path)
+    return found[1] if found else None
 
 
 def ensure_jars(cache: Path, progress: Progress, jars: tuple[Jar, ...] | None = None) -> tuple[Path, ...]:

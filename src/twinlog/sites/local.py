@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +22,15 @@ from twinlog.durable import write_text
 from twinlog.errors import SiteError
 from twinlog.machine import cache_directory
 from twinlog.progress import Progress
-from twinlog.sites import cgroups, holds, prerequisites, processes, properties, storage, training
+from twinlog.sites import cgroups, holds, levels, prerequisites, processes, properties, storage, training
 from twinlog.sites.archive import ensure_archive
 from twinlog.sites.home import Home
-from twinlog.sites.jars import ensure_jars
+from twinlog.sites.jars import ensure_jars, locked_jars
 from twinlog.sites.java import Java, find_java
-from twinlog.sites.layout import Kind, Node, SiteLayout
+from twinlog.sites.layout import Kind, Listener, Node, SiteLayout
 from twinlog.sites.readiness import wait_until_ready
 from twinlog.spec.effective import needed_bytes_per_broker
+from twinlog.spec.model import KAFKA_VERSION, KafkaVersion
 
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0  # a broker hands over its leaderships and flushes; then it is killed
@@ -55,11 +56,13 @@ class Kafka:
         return [*options, "-cp", ":".join(map(str, self.class_path))]
 
 
-def ensure_kafka(progress: Progress, *, with_archive: bool = True) -> Kafka:
+def ensure_kafka(
+    progress: Progress, version: KafkaVersion = KAFKA_VERSION, *, with_archive: bool = True
+) -> Kafka:
     """Java, jars and class-data archive, fetched and made on first use."""
     java = find_java()
     cache = cache_directory()
-    class_path = ensure_jars(cache, progress)
+    class_path = ensure_jars(cache, progress, locked_jars(version))
     plain = Kafka(java, class_path, None)
     if not with_archive:
         return plain
@@ -69,12 +72,19 @@ def ensure_kafka(progress: Progress, *, with_archive: bool = True) -> Kafka:
     return Kafka(java, class_path, archive)
 
 
+def ensure_for(home: Home, names: Sequence[str], progress: Progress) -> dict[str, Kafka]:
+    """What each of these sites runs with, by site."""
+    versions = {name: home.bus.kafka_version_of(name) for name in names}
+    found = {version: ensure_kafka(progress, version) for version in sorted(set(versions.values()))}
+    return {name: found[version] for name, version in versions.items()}
+
+
 def up(
     home: Home,
     names: Sequence[str],
     progress: Progress,
     *,
-    kafka: Kafka | None = None,
+    kafka: Mapping[str, Kafka] | None = None,
     debug_tls: bool = False,
     open_to_clients: bool = True,
     timeout_s: float = READY_TIMEOUT_S,
@@ -82,13 +92,15 @@ def up(
     """Have these sites running and ready; returns the nodes that were started."""
     if not names:
         return []
-    kafka = kafka or ensure_kafka(progress)
+    kafka = kafka or ensure_for(home, names, progress)
     _refuse_half_deleted(home, names)
     if open_to_clients:
         _refuse_lost(home, names)
     home.allocate()
     home.pki.ensure()
     layouts = [home.layout(name) for name in names]
+    for layout in layouts:
+        levels.refuse_older(layout, home.bus.kafka_version_of(layout.name))
     running = processes.find(node for layout in layouts for node in layout.local_nodes)
     starting = [node for layout in layouts for node in layout.local_nodes if node.id not in running]
     prerequisites.check(starting)
@@ -102,13 +114,20 @@ def up(
     for layout in layouts:
         for node in layout.local_nodes:
             if node.id not in running:
-                configure(home, layout, node, kafka, debug_tls=debug_tls, open_to_clients=open_to_clients)
+                configure(
+                    home,
+                    layout,
+                    node,
+                    kafka[layout.name],
+                    debug_tls=debug_tls,
+                    open_to_clients=open_to_clients,
+                )
     try:
         for layout in layouts:
             for node in layout.local_nodes:
                 holds.release(node)  # also of one that runs: a `down` was killed before it stopped it
         for node in starting:
-            process, remark = processes.start(node, kafka.java)
+            process, remark = processes.start(node, kafka[node.site].java)
             running[node.id] = process
             if remark:
                 progress.note(f"{node.name}: {remark}")
@@ -150,7 +169,9 @@ def _refuse_lost(home: Home, names: Sequence[str]) -> None:
             )
 
 
-def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: Progress) -> None:
+def _format(
+    home: Home, layouts: Iterable[SiteLayout], kafka: Mapping[str, Kafka], progress: Progress
+) -> None:
     for layout in layouts:
         _refuse_lost_disks(home, layout)
     new = [
@@ -167,7 +188,7 @@ def _format(home: Home, layouts: Iterable[SiteLayout], kafka: Kafka, progress: P
                     storage.format_site,
                     layout,
                     layout.local_nodes,
-                    kafka.command(),
+                    kafka[layout.name].command(),
                     _scratch(home, layout),
                 )
                 for layout in new
@@ -228,6 +249,16 @@ def configure(
         (*extra, *(TLS_DEBUG if debug_tls else ())),
     )
     write_text(node.directory / processes.ARGUMENT_FILE, properties.argument_file(options))
+
+
+def open_to_clients(nodes: Sequence[Node]) -> list[Node]:
+    """The brokers among these that run, and were started with their client ports open."""
+    found = []
+    for node in (node for node in nodes if node.id in processes.find(nodes)):
+        settings = properties.written((node.directory / "server.properties").read_text())
+        if f"{Listener.CLIENT.name}://" in settings["listeners"]:
+            found.append(node)
+    return found
 
 
 def _wait_all(

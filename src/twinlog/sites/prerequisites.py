@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import psutil
 
 from twinlog.errors import PrerequisiteError
 from twinlog.sites.layout import Node
+from twinlog.sites.ports import bind
 
 FREE_DISK_BYTES = 256 << 20  # below this Kafka cannot even roll its first segments
 JVM_OVERHEAD_BYTES = 160 << 20  # metaspace, code, threads and buffers beside the heap
@@ -38,8 +37,6 @@ NETWORK_FILE_SYSTEMS = frozenset(
     }
     | {"fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs"}
 )
-FIRST_PORT = 20000
-LAST_PORT = 31999  # below the range that the kernel gives to outgoing connections
 
 
 def check(nodes: Iterable[Node]) -> None:
@@ -56,7 +53,7 @@ def check_ports(node: Node) -> None:
     """Every port of the node can be bound."""
     for listener, port in node.ports.items():
         try:
-            _bind(node.listen, port)
+            bind(node.listen, port)
         except OSError as error:
             raise PrerequisiteError(
                 f"port {port} ({listener.name}) of {node.name} cannot be used: "
@@ -64,14 +61,6 @@ def check_ports(node: Node) -> None:
                 where=f"{node.listen}:{port}",
                 hint=f"ss -ltnp 'sport = :{port}'",
             ) from error
-
-
-def _bind(host: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((host, port))
-        probe.listen(1)
 
 
 def _user_of(port: int) -> str:
@@ -83,28 +72,6 @@ def _user_of(port: int) -> str:
     except psutil.Error:
         pass
     return ""
-
-
-def free_ports(host: str, count: int, *, seed: str, avoid: frozenset[int]) -> list[int]:
-    """Ports next to each other that nobody listens on; the seed spreads buses over the range."""
-    span = LAST_PORT - FIRST_PORT - count
-    start = zlib.crc32(seed.encode()) % span
-    for step in range(0, span, count):
-        first = FIRST_PORT + (start + step) % span
-        ports = list(range(first, first + count))
-        if avoid.isdisjoint(ports) and all(_is_free(host, port) for port in ports):
-            return ports
-    raise PrerequisiteError(
-        f"no {count} free ports between {FIRST_PORT} and {LAST_PORT} on {host}", hint="ss -ltn"
-    )
-
-
-def _is_free(host: str, port: int) -> bool:
-    try:
-        _bind(host, port)
-    except OSError:
-        return False
-    return True
 
 
 def check_memory(nodes: list[Node]) -> None:

@@ -2,8 +2,8 @@
 
 `twinlog recover` reads here: each node's settings, what Kafka wrote about its data directories, the
 range of producer ids that its site was formatted with, and notes, such as the role of a site, from the
-replicas of their topics. Nothing is written. A replica may lack the last record, or have one that was
-never acknowledged; a site that answers is asked instead.
+replicas of their topics; `levels` reads how far its metadata is. Nothing is written. A replica may lack
+the last record, or have one that was never acknowledged; a site that answers is asked instead.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from twinlog.sites import properties, storage
 from twinlog.sites.recovery import NO_RANGE, NodeFiles
 from twinlog.wire import recode
 from twinlog.wire.batches import UnreadableBatch, split
+from twinlog.wire.compact import text
 from twinlog.wire.contents import contents
 from twinlog.wire.notes import Note
+from twinlog.wire.quorum import METADATA_VERSION
 
 SETTINGS = "server.properties"
+LEVEL_RECORD = bytes([1, 12, 0]) + text(METADATA_VERSION)  # frame version, api key and version, name
 
 
 def node_files(directory: Path) -> list[NodeFiles]:
@@ -48,6 +51,29 @@ def producer_range(disk: Path) -> int:
     first = storage.PRODUCER_IDS_RECORD
     ids = [struct.unpack_from(">iqq", value, len(first))[2] for value in values if value.startswith(first)]
     return max(ids, default=NO_RANGE) // storage.PRODUCER_IDS_PER_RANGE
+
+
+def metadata_level(disk: Path) -> int | None:
+    """The level that a node's metadata has come to, as far as it knows; None if the disk does not say.
+
+    What the log has is newer than what any snapshot has: a snapshot stands for what was cut off before it.
+    """
+    directory = disk / storage.METADATA_LOG
+    snapshots = sorted(directory.glob("*.checkpoint"), reverse=True)
+    for files in (sorted(directory.glob("*.log")), *([one] for one in snapshots), [disk / storage.BOOTSTRAP]):
+        if found := [level for path in files for level in _levels(path)]:
+            return found[-1]
+    return None
+
+
+def _levels(path: Path) -> Iterator[int]:
+    try:
+        for _, entry in _entries(path.read_bytes()):
+            value = contents(bytes(entry.rest)).value or b""
+            if value.startswith(LEVEL_RECORD):
+                yield struct.unpack_from(">h", value, len(LEVEL_RECORD))[0]
+    except (OSError, UnreadableBatch):
+        return  # the end of a log that is being written, or a node that is elsewhere
 
 
 def note_on_disks(disks: Iterable[Path], note: Note) -> bytes | None:

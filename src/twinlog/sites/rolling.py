@@ -43,7 +43,7 @@ def roll(
     layout = home.layout(site)
     left = [layout.node(number) for number in node_ids]
     _refuse_elsewhere(left)
-    kafka = local.ensure_kafka(progress)
+    kafka = local.ensure_kafka(progress, home.bus.kafka_version_of(site))
     running = processes.find(left)
     stopped = [node for node in left if node.id not in running]
     with Cluster(home.admin_access(site)) as cluster:

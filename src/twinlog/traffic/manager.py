@@ -57,6 +57,14 @@ def background(home: Home) -> Background:
     return Background(NAME, home.directory / DIRECTORY, command, timeout_s=20.0)
 
 
+def read_anew(home: Home) -> Home:
+    """The bus as its file says now, because a move starts nodes; as it was, while the file is wrong."""
+    try:
+        return Home(load(home.file, os.environ).bus, home.file)
+    except TwinlogError:
+        return home
+
+
 def pause_flag(home: Home) -> Path:
     """A file that is there while the manager is to do nothing by itself."""
     return home.directory / DIRECTORY / PAUSED
@@ -207,7 +215,7 @@ class Manager:
         try:
             with (
                 self._home.state_file.locked("traffic"),
-                Ground(self._home, self._progress) as ground,
+                Ground(read_anew(self._home), self._progress) as ground,
             ):
                 move = begin(ground)
                 if move is not None:

@@ -18,7 +18,7 @@ import psutil
 from twinlog.errors import SiteError, TwinlogError, UsageError
 from twinlog.sites import recovery, remains
 from twinlog.sites.home import MECHANISMS, Home
-from twinlog.sites.prerequisites import free_ports
+from twinlog.sites.ports import free_ports
 from twinlog.sites.recovery import Difference, NodeFiles
 from twinlog.sites.state import BusState, StateFile
 from twinlog.spec.model import Role

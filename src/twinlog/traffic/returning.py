@@ -22,8 +22,11 @@ from twinlog.wire.offsets import TopicPartition
 
 
 def start_closed(ground: Ground, move: Move) -> Move:
-    """Start the lost site's nodes where no client can reach them."""
+    """Start the lost site's nodes where no client can reach them; what runs open is ended first."""
     if ground.is_ours(move.source):
+        if local.open_to_clients(ground.brokers(move.source)):
+            # Nobody could end them at the takeover, or a machine that booted has started them by itself.
+            switchover.stop_brokers(ground, move)
         local.up(ground.home, [move.source], ground.progress, open_to_clients=False)
     return move
 

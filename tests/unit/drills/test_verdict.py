@@ -170,6 +170,21 @@ def test_rpo_is_the_age_of_the_oldest_lost_write_at_the_fault() -> None:
     assert (twin.acks, twin.lost, twin.rpo_s) == ("twin", 0, 0.0)
 
 
+@pytest.mark.parametrize(("faults", "is_known"), [(1, True), (2, False)])
+def test_rpo_is_unknown_when_any_of_several_faults_may_have_lost_the_write(
+    faults: int, is_known: bool
+) -> None:
+    story = Story()
+    story.write()
+    for number in range(faults):
+        story.event(Happening.FAULT, "a broker is killed", fault=f"{number}", site="a")
+        story.tick(5.0)
+        story.write()
+    level = verdict(story.without("java-1:0")).figures.levels[0]
+    assert level.lost == 1
+    assert (level.rpo_s is not None) is is_known
+
+
 def timed(acks_at: list[float], *events: Operation, client: str = "c") -> History:
     """A client whose writes are acknowledged at these times, by a until 10 and by b after that."""
     writes = [

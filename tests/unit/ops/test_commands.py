@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from twinlog.cli import config, consume, user_changes, user_quota
 from twinlog.errors import KafkaError, UnknownOutcome
-from twinlog.ops import catalogue, filters, granting, group_reset, hanging, lines, settings
+from twinlog.ops import catalogue, contents, filters, granting, group_reset, hanging, lines, settings
 from twinlog.ops.formats import KeyType
 from twinlog.ops.rights import rights_of
 from twinlog.ops.spans import Bounds
@@ -59,7 +59,7 @@ def test_a_size_is_one_copy_of_each_partition_and_all_of_them() -> None:
         LogDir(1, "d", "", None, None, {("orders", 0): 100, ("orders", 1): 40}),
         LogDir(2, "d", "", None, None, {("orders", 0): 90}),
     ]
-    (row,) = catalogue.size_rows(dirs, [ORDERS])
+    (row,) = contents.size_rows(dirs, [ORDERS])
     assert (row.size_bytes, row.with_copies_bytes) == (140, 230)
     assert (row.largest_partition, row.largest_bytes) == (0, 100)
 
@@ -191,6 +191,10 @@ def test_choices_of_the_commands_are_those_of_the_modules() -> None:
 def test_kafkas_package_is_whole_when_a_client_of_it_is_wanted() -> None:
     code = (
         "import twinlog.wire.topics, sys; assert 'kafka.consumer' not in sys.modules;"
+        "assert 'kafka.protocol.admin.acl' not in sys.modules;"
+        "from kafka.protocol.admin import CreateAclsRequest, CreateTopicsRequest, __all__ as every;"
+        "assert 'DeleteAclsRequest' in every;"
+        "assert twinlog.wire.topics.CreateTopicsRequest is CreateTopicsRequest;"
         "from kafka import KafkaConsumer; import kafka; assert kafka.__version__ and KafkaConsumer"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -9,12 +9,12 @@ import pytest
 
 from twinlog.errors import PrerequisiteError
 from twinlog.sites.layout import Kind, Listener, Node
+from twinlog.sites.ports import free_ports
 from twinlog.sites.prerequisites import (
     check_memory,
     check_ports,
     check_volume,
     doubt_room,
-    free_ports,
     mount_of,
 )
 
