@@ -55,7 +55,7 @@ class _Run:
     news: News
     query: StreamingQuery | None = None
     again_at: float = 0.0
-    seen_batch: int = -1
+    heard_at: str = ""  # the time of the last trigger that Spark told of
     at_end_at: float = 0.0
 
 
@@ -151,7 +151,7 @@ class _Runner:
         except Exception as error:  # Spark's, of many kinds: all mean that it does not run
             self._failed(one, str(error), now)
             return
-        one.news.state, one.seen_batch, one.at_end_at = "running", -1, now
+        one.news.state, one.heard_at, one.at_end_at = "running", "", now
         _log(f"{one.news.query} runs")
 
     def _failed(self, one: _Run, why: str, now: float) -> None:
@@ -170,8 +170,9 @@ def _hear(one: _Run, query: StreamingQuery, now: float) -> None:
         return
     news, last = one.news, recent[-1]
     for progress in recent:
-        if progress["batchId"] > one.seen_batch:
-            one.seen_batch = news.batch = progress["batchId"]
+        # Not by its number: while nothing comes, Spark tells of the next batch as if it had been an empty one.
+        if progress["timestamp"] > one.heard_at:
+            one.heard_at, news.batch = progress["timestamp"], progress["batchId"]
             news.records += progress.get("numInputRows") or 0
             news.late_records += late_records(progress)
             news.failures, news.last_error = 0, ""
