@@ -170,7 +170,7 @@ def _hear(one: _Run, query: StreamingQuery, now: float) -> None:
         return
     news, last = one.news, recent[-1]
     for progress in recent:
-        # Not by its number: while nothing comes, Spark tells of the next batch as if it had been an empty one.
+        # Not by its number: while nothing comes, Spark tells of the next batch as if it were an empty one.
         if progress["timestamp"] > one.heard_at:
             one.heard_at, news.batch = progress["timestamp"], progress["batchId"]
             news.records += progress.get("numInputRows") or 0
