@@ -12,7 +12,7 @@ from twinlog.spec.model import KAFKA_VERSION, KafkaVersion
 from twinlog.wire import quorum
 from twinlog.wire.cluster import Cluster
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]  # another Kafka, with an archive of its own
 
 OLD: KafkaVersion = "4.2.1"
 FILE = """\

@@ -18,7 +18,7 @@ PIECE_RECORDS = 500
 PIECE_BYTES = 256 * 1024
 STOCK_BYTES = 8 * 1024 * 1024
 LEAST_PIECES = 4
-_LETTERS = bytes(range(ord("A"), ord("Z") + 1))
+_LETTERS = bytes(ord("A") + number % 26 for number in range(256))  # one for each byte
 _SEED = 0  # the same records in every run
 
 
@@ -27,7 +27,7 @@ def random_values(record_bytes: int) -> list[bytes]:
     chance = random.Random(_SEED)
     most = max(LEAST_PIECES * piece_records(record_bytes), STOCK_BYTES // max(1, record_bytes))
     count = min(most, 16 * PIECE_RECORDS)
-    letters = bytes(chance.choices(_LETTERS, k=count * record_bytes))
+    letters = chance.randbytes(count * record_bytes).translate(_LETTERS)
     return [letters[at : at + record_bytes] for at in range(0, count * record_bytes, record_bytes)]
 
 
