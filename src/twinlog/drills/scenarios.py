@@ -67,6 +67,12 @@ WITH_FAILOVER: tuple[Promise, ...] = (
     Listed("what groups read or committed twice", frozenset({Kind.REWOUND, Kind.REREAD})),
     Listed("transactions that a failover tore", frozenset({Kind.TORN})),
 )
+# Where brokers of a site are lost, and the site is not.
+WITH_LOST_BROKERS: tuple[Promise, ...] = (
+    AtMost("no write acknowledged with acks=all is lost", frozenset({Kind.LOST, Kind.TORN}), ALL),
+    Listed("writes with acks=1 that their leader took along", frozenset({Kind.LOST}), ONE),
+    WITHOUT_FAILOVER[1],
+)
 
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -146,9 +152,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             stories.broker_dies,
             (
                 *ALWAYS,
-                AtMost("no write acknowledged with acks=all is lost", frozenset({Kind.LOST, Kind.TORN}), ALL),
-                Listed("writes with acks=1 that their leader took along", frozenset({Kind.LOST}), ONE),
-                WITHOUT_FAILOVER[1],
+                *WITH_LOST_BROKERS,
                 NoError("no error reaches a writer with acks=all", ALL),
             ),
             Size(brokers=3, controllers=3),
@@ -161,9 +165,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             stories.under_min_isr,
             (
                 *ALWAYS,
-                AtMost("no write acknowledged with acks=all is lost", frozenset({Kind.LOST, Kind.TORN}), ALL),
-                Listed("writes with acks=1 that their leader took along", frozenset({Kind.LOST}), ONE),
-                WITHOUT_FAILOVER[1],
+                *WITH_LOST_BROKERS,
             ),
             Size(brokers=3),
         ),
@@ -173,9 +175,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             stories.disk_full,
             (
                 *ALWAYS,
-                AtMost("no write acknowledged with acks=all is lost", frozenset({Kind.LOST, Kind.TORN}), ALL),
-                Listed("writes with acks=1 that their leader took along", frozenset({Kind.LOST}), ONE),
-                WITHOUT_FAILOVER[1],
+                *WITH_LOST_BROKERS,
                 NoError("no error reaches a writer with acks=all", ALL),
             ),
             Size(brokers=3, standby_brokers=3),
@@ -205,9 +205,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             upgrade.rolling_upgrade,
             (
                 *ALWAYS,
-                AtMost("no write acknowledged with acks=all is lost", frozenset({Kind.LOST, Kind.TORN}), ALL),
-                Listed("writes with acks=1 that their leader took along", frozenset({Kind.LOST}), ONE),
-                WITHOUT_FAILOVER[1],
+                *WITH_LOST_BROKERS,
                 NoError("no error reaches a writer with acks=all", ALL),
             ),
             Size(brokers=3, controllers=3),
