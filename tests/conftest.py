@@ -15,8 +15,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 # A busy machine is no finding: examples have no deadline of their own.
-# Each run draws other ones; `make drills` draws many more.
-for profile, examples in (("twinlog", 30), ("thorough", 500)):
+# Each run draws other ones; `make drills` draws ten times as many.
+for profile, examples in (("twinlog", 50), ("thorough", 500)):
     settings.register_profile(
         profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
