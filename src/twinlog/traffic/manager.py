@@ -128,6 +128,13 @@ def _lag_in(found: LinkStatus) -> decide.Link:
     return decide.Link(sum(one.lag_records for one in found.topics), max(seconds, default=None))
 
 
+def pause_s(step: Step, now_s: float) -> float:
+    """How long until the next turn: not past the time at which a step says that something is due."""
+    if isinstance(step, decide.Wait) and step.until_s > now_s:
+        return min(TURN_S, step.until_s - now_s)
+    return TURN_S
+
+
 class Manager:
     """Observes, decides and acts, turn after turn."""
 
@@ -136,6 +143,7 @@ class Manager:
         self._log = log
         self._progress: Progress = Logged(log)
         self._said = self._put_off = ""
+        self._news = threading.Event()
         self.step: Step = decide.Nothing("it has only just begun")
         accesses = {site: home.admin_access(site) for site in home.bus.sites}
         self._entrance = Entrance(home, log, self._dressed)
@@ -153,16 +161,16 @@ class Manager:
                     self.step = decide.decide(self.observe(), time.monotonic())
                     self._say(f"{type(self.step).__name__}: {self.step.why}")
                     self._act()
-                    stop.wait(TURN_S)
+                    stop.wait(pause_s(self.step, time.monotonic()))
         finally:
             self._lag.close()
 
     def _keep_report(self, report: Path, stop: threading.Event) -> None:
-        """Tell every second how things are: a move may take a while."""
-        while True:
+        """Tell every second how things are, since a move may take a while; and news at once."""
+        while not stop.is_set():
+            self._news.clear()
             write_text(report, json.dumps(self._told()) + "\n")
-            if stop.wait(REPORT_EVERY_S):
-                return
+            self._news.wait(REPORT_EVERY_S)
 
     def observe(self) -> Observation:
         """All that is known now."""
@@ -260,6 +268,7 @@ class Manager:
         if news != self._said:
             self._said = news
             self._log(text)
+            self._news.set()
 
 
 def _log(text: str) -> None:
