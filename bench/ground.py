@@ -3,6 +3,8 @@
 The bench modules beside this one run the program as a user does. What is measured next is declared
 by writing the file anew, and what was measured is deleted, so that no measurement finds the topics of
 another one. Whatever happens, an interrupt too, nodes and mirrors are ended and the directory removed.
+On a network, each site is on its machine, and the mirror runs beside the standby; whoever measures is not
+on either.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from twinlog.drills.machines import Machine
 from twinlog.sites import processes
 from twinlog.sites.home import Home
 from twinlog.sites.state import DIRECTORY
@@ -66,6 +69,7 @@ class Ground:
 
     directory: Path
     declared: Mapping[str, Any]  # the file without topics
+    machines: Mapping[str, Machine] = field(default_factory=dict)  # of sites, where they have their own
 
     @property
     def file(self) -> Path:
@@ -91,9 +95,14 @@ class Ground:
         layouts = (self.home.layout(site) for site in (ACTIVE, STANDBY))
         return list(processes.find(node for layout in layouts for node in layout.local_nodes).values())
 
-    def run(self, *args: str) -> str:
+    def command(self, words: Sequence[str], at: str | None = None) -> list[str]:
+        """The command that runs these words on a site's machine, or here if it has none."""
+        machine = self.machines.get(at) if at is not None else None
+        return machine.command(words) if machine is not None else list(words)
+
+    def run(self, *args: str, at: str | None = None) -> str:
         """Run the program to its end; what it says when it fails is the error."""
-        command = [sys.executable, "-m", "twinlog", *args]
+        command = self.command([sys.executable, "-m", "twinlog", *args], at)
         ended = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, check=False)
         if ended.returncode not in (0, 3):
             raise RuntimeError(f"twinlog {' '.join(args)} failed:\n{ended.stdout}{ended.stderr}")
@@ -124,15 +133,28 @@ class Ground:
 
 @contextmanager
 def ground(
-    name: str, brokers: int, sites: Sequence[str] = (ACTIVE, STANDBY), **more: Any
+    name: str,
+    brokers: int,
+    sites: Sequence[str] = (ACTIVE, STANDBY),
+    *,
+    machines: Mapping[str, Machine] | None = None,
+    site_settings: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Iterator[Ground]:
     """Sites of so many brokers, up and ready."""
-    declared = {"bus": name, "kafka": KAFKA, "sites": {site: {"brokers": brokers} for site in sites}, **more}
-    made = Ground(Path(tempfile.mkdtemp(prefix="twinlog-bench-")), declared)
+    machines, each = machines or {}, {"brokers": brokers, **(site_settings or {})}
+    places = {site: {"listen": machines[site].address} if site in machines else {} for site in sites}
+    declared_sites = {site: {**each, **place} for site, place in places.items()}
+    declared = {"bus": name, "kafka": KAFKA, "sites": declared_sites, **more}
+    made = Ground(Path(tempfile.mkdtemp(prefix="twinlog-bench-")), declared, machines)
     try:
         made.write_file({})
         say(f"bringing up {' and '.join(sites)}, {brokers} broker{'' if brokers == 1 else 's'} each")
-        made.run("up")
+        if machines:
+            for site in sites:
+                made.run("up", "--site", site, at=site)
+        else:
+            made.run("up")
         yield made
     finally:
         _remove(made)

@@ -2,7 +2,8 @@
 
 All rates carry 1 MB/s: in large and small records on one topic, and spread over a hundred topics. A
 record's time is when its producer took it. The reader is the same for both mirrors, so its own part is
-in both figures. The largest age is the largest lag that anybody could have seen.
+in both figures. The largest age is the largest lag that anybody could have seen. A mirror starts once for
+all rates of a kind, has all their topics, and is measured at one rate after the other.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import Any, NamedTuple
 
 from bench import load
 from bench.ground import Ground, say, wait_for
-from bench.measuring import Arrivals, Cpu, Latency
+from bench.limits import NONE, Limits, held
+from bench.measuring import Arrivals, Cpu, Latency, memory_bytes
 from bench.peers import Peer
+from twinlog.wire.offsets import TopicPartition
 
 START_TIMEOUT_S = 180.0
-WARM_S = 10.0  # from the first record on
+FIRST_WARM_S, WARM_S = 10.0, 3.0  # from the first record of a mirror on, and of a rate
 TAIL_TIMEOUT_S = 60.0
 
 
@@ -36,45 +39,101 @@ class Rate(NamedTuple):
         return load.numbered(number, self.value_bytes)
 
 
-RATES = (
+SEED_RATES = (
     Rate("100 x 10 KiB/s", 1, 3, 100, 10 << 10),
     Rate("10 x 100 KiB/s", 1, 3, 10, 100 << 10),
     Rate("1 x 1 MB/s", 1, 3, 1, 1_048_000),
-    Rate("100 topics x 10 KiB/s", 100, 1, 1000, 1 << 10),
 )
+MANY_TOPICS = (Rate("100 topics x 10 KiB/s", 100, 1, 1000, 1 << 10),)
 
 
-def measure(ground: Ground, both: Sequence[Peer], seconds: int) -> dict[str, Any]:
+def measure(
+    ground: Ground,
+    both: Sequence[Peer],
+    seconds: int,
+    kinds: Sequence[Sequence[Rate]] = (SEED_RATES, MANY_TOPICS),
+    limits: Limits = NONE,
+) -> dict[str, Any]:
     """Every rate for both mirrors: rate, name of the mirror, figures."""
-    return {rate.name: {peer.name: _one(ground, peer, rate, seconds) for peer in both} for rate in RATES}
+    found: dict[str, Any] = {rate.name: {} for rates in kinds for rate in rates}
+    for rates in kinds:
+        for peer in both:
+            for name, figures in _one(ground, peer, rates, seconds, limits).items():
+                found[name][peer.name] = figures
+    return found
 
 
-def _one(ground: Ground, peer: Peer, rate: Rate, seconds: int) -> dict[str, Any]:
-    names = [f"rate-{peer.name}-{rate.value_bytes}-{number}" for number in range(rate.topics)]
-    topic = {"partitions": rate.partitions, "mirror": peer.mirrors}
-    with ground.topics(dict.fromkeys(names, topic)) as partitions:
-        peer.start(names)
-        arrivals = Arrivals(ground, partitions)
-        stream = load.Stream(ground, partitions, rate.per_second, rate.value)
+def _one(
+    ground: Ground, peer: Peer, rates: Sequence[Rate], seconds: int, limits: Limits
+) -> dict[str, dict[str, Any]]:
+    topics = {
+        rate: [f"rate-{peer.name}-{rate.value_bytes}-{number}" for number in range(rate.topics)]
+        for rate in rates
+    }
+    declared = {
+        name: {"partitions": rate.partitions, "mirror": peer.mirrors}
+        for rate, names in topics.items()
+        for name in names
+    }
+    found = {}
+    with ground.topics(declared) as partitions, held(ground, peer, limits) as limit:
+        peer.start(list(declared))
         try:
-            stream.start()
-            wait_for("the first records", lambda: arrivals.count > 0, START_TIMEOUT_S)
+            for number, rate in enumerate(rates):
+                places = [place for place in partitions if place[0] in topics[rate]]
+                stream = Steady(ground, peer, rate, places)
+                if number == 0:
+                    stream.wait_for_first()
+                    limit.hold()
+                found[rate.name] = stream.measure(seconds, FIRST_WARM_S if number == 0 else WARM_S) | {
+                    "given": limit.given
+                }
+        finally:
+            peer.stop()
+    return found
+
+
+class Steady:
+    """One rate through one mirror, from its first record on."""
+
+    def __init__(self, ground: Ground, peer: Peer, rate: Rate, places: list[TopicPartition]) -> None:
+        self._peer = peer
+        self._rate = rate
+        self._arrivals = Arrivals(ground, places)
+        self._stream = load.Stream(ground, places, rate.per_second, rate.value)
+        self._stream.start()
+
+    def wait_for_first(self) -> None:
+        """Return when something has arrived."""
+        try:
+            wait_for("the first records", lambda: self._arrivals.count > 0, START_TIMEOUT_S)
+        except BaseException:
+            self._end()
+            raise
+
+    def measure(self, seconds: int, warm_s: float) -> dict[str, Any]:
+        """The ages of all records that are written in so many seconds; it has ended then."""
+        try:
+            self.wait_for_first()
             pause = threading.Event()
-            pause.wait(WARM_S)
-            cpu = Cpu(peer.processes)
+            pause.wait(warm_s)
+            cpu = Cpu(self._peer.processes)
             first, used = time.time(), cpu.seconds()
             pause.wait(seconds)
             last, used = time.time(), cpu.seconds() - used
-            total = stream.end()
-            wait_for("the last records", lambda: arrivals.count >= total, TAIL_TIMEOUT_S)
+            memory_mb = memory_bytes(self._peer.processes()) / 1e6
+            total = self._stream.end()
+            wait_for("the last records", lambda: self._arrivals.count >= total, TAIL_TIMEOUT_S)
         finally:
-            stream.halt()
-            arrivals.end()
-            peer.stop()
-    found = Latency.of(arrivals.between(first, last))
-    share = used / (last - first)
-    say(
-        f"{rate.name}, {peer.name}: p50 {found.p50_ms:.0f} ms, p99 {found.p99_ms:.0f} ms,"
-        f" at most {found.max_ms:.0f} ms, {share:.0%} of a core"
-    )
-    return found.as_json() | {"cpu_share": share}
+            self._end()
+        found = Latency.of(self._arrivals.between(first, last))
+        share = used / (last - first)
+        say(
+            f"{self._rate.name}, {self._peer.name}: p50 {found.p50_ms:.0f} ms, p99 {found.p99_ms:.0f} ms,"
+            f" at most {found.max_ms:.0f} ms, {share:.0%} of a core, {memory_mb:.0f} MB"
+        )
+        return found.as_json() | {"cpu_share": share, "memory_mb": memory_mb}
+
+    def _end(self) -> None:
+        self._stream.halt()
+        self._arrivals.end()

@@ -99,8 +99,9 @@ def watch_copying(
     start: Callable[[], None],
     cpu: Cpu,
     timeout_s: float,
+    begun: Callable[[], None] = lambda: None,
 ) -> Copied:
-    """Start a mirror and watch the standby until it has all records."""
+    """Start a mirror and watch the standby until it has all records; `begun` is called at the first."""
     brokers = Cpu(ground.node_processes)
     began = time.monotonic()
     start()
@@ -112,6 +113,7 @@ def watch_copying(
             count, now, used = records_at(standby, partitions), time.monotonic(), cpu.seconds()
             if count and first_after_s < 0:
                 first_after_s = now - began
+                begun()
             if warm is None and count >= total * WARM_SHARE:
                 warm = now, count, used, brokers.seconds()
             if count >= total and warm is not None:
@@ -141,7 +143,7 @@ class Latency:
         """Of all records that were seen."""
         if len(ages_ms) < 2:
             raise ValueError("no record arrived")
-        cuts = statistics.quantiles(ages_ms, n=100)
+        cuts = statistics.quantiles(ages_ms, n=100, method="inclusive")  # never beyond what was seen
         return cls(cuts[49], cuts[98], max(ages_ms), len(ages_ms))
 
     def as_json(self) -> dict[str, Any]:

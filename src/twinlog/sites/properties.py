@@ -154,6 +154,9 @@ def _defaults(node: Node, brokers: int) -> dict[str, str]:
         SESSION: str(SESSION_MS),
         # A promoted site forgets the lost site's producers within this time; clients wait for it.
         "producer.id.expiration.check.interval.ms": "500",
+        # Kafka's 100 KB would be all that a mirror at a distance gets in a round trip; the kernel sizes them.
+        "socket.send.buffer.bytes": "-1",
+        "socket.receive.buffer.bytes": "-1",
         # Kafka takes 128 MB for it at the start, however small the heap.
         "log.cleaner.dedupe.buffer.size": str(min(128 << 20, node.memory_bytes // 16)),
     }

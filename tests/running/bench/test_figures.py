@@ -81,3 +81,28 @@ def test_parts_that_were_not_measured_are_null() -> None:
     assert found["cpu_ratio"] == 0.125
     assert found["zstd_cpu_ratio"] is None
     assert found["repeated"] is None
+
+
+def test_summary_has_the_latencies_of_both_mirrors_and_our_largest_lag() -> None:
+    ours, theirs = (
+        {"p50_ms": p50, "p99_ms": 40.0, "max_ms": most, "records": 3}
+        for p50, most in ((9.04, 70.0), (11.0, 900.0))
+    )
+    rates = {"slow": {"ours": ours, "mirrormaker": theirs}, "fast": {"ours": ours, "mirrormaker": theirs}}
+    run = [{"records_per_s": 30.0}]
+    far = {
+        "kernel": {},
+        "40": {"round_trip_ms": 40.6, "latency": rates, "throughput": {"ours": run, "mirrormaker": run}},
+    }
+    found = summary({"latency": rates, "distance": far})
+    assert found["latency_ms"]["slow"]["ours"] == {"p50": 9.0, "p99": 40.0, "max": 70.0}
+    assert found["latency_ms"]["fast"]["mirrormaker"]["max"] == 900.0
+    assert found["largest_lag_ms"] == 70.0
+    assert found["far"]["40"]["throughput_ratio"] == 1.0
+    assert found["far"]["40"]["largest_lag_ms"] == 70.0
+    assert "kernel" not in found["far"]
+
+
+def test_few_latencies_are_never_higher_than_the_highest_seen() -> None:
+    found = Latency.of([1.0, 2.0, 3.0])
+    assert found.p99_ms <= found.max_ms == 3.0

@@ -83,6 +83,14 @@ def test_settings_of_the_broker_win_over_those_of_the_site() -> None:
     assert (first["num.io.threads"], second["num.io.threads"]) == ("3", "5")
 
 
+def test_buffers_of_sockets_are_the_kernels_unless_the_file_says_otherwise() -> None:
+    names = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes")
+    for kafka, expected in (({}, "-1"), (dict.fromkeys(names, 1 << 20), "1048576")):
+        layout = laid_out(Site(brokers=1, kafka=kafka))
+        settings = server_properties(layout.brokers[0], layout, TLS)
+        assert [settings[name] for name in names] == [expected] * 2
+
+
 values = st.text(st.sampled_from("ab =:#!\\\nu0\r\té\u2028\U0001f40d"), max_size=20) | st.text(max_size=20)
 
 
@@ -100,7 +108,7 @@ def test_paths_that_are_not_ascii_are_written_as_java_reads_them() -> None:
 
 
 def test_small_heaps_get_the_small_collector_and_large_ones_the_large() -> None:
-    layout = laid_out(Site(brokers=(Broker(memory="256MiB"), Broker(memory="4GiB"))))
+    layout = laid_out(Site(brokers=(Broker(memory=Bytes(256 << 20)), Broker(memory=Bytes(4 << 30)))))
     small, large = (jvm_options(node, layout, ("x.jar",), None) for node in layout.brokers)
     assert "-XX:+UseSerialGC" in small
     assert "-Xmx256m" in small
