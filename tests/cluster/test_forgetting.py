@@ -33,8 +33,8 @@ OLD_S, NEWER_S = 60, 30
 def ground(bus: Bus) -> Iterator[Ground]:
     """The shared bus, with a topic that its link would copy."""
     home = bus.home()
-    link = home.bus.link.model_copy(update={"include": (f"{TOPIC}*",)})
-    with Ground(Home(home.bus.model_copy(update={"link": link}), home.file), Silent()) as ground:
+    link = home.bus.link.but(include=(f"{TOPIC}*",))
+    with Ground(Home(home.bus.but(link=link), home.file), Silent()) as ground:
         for site in home.bus.sites:
             topics.create(ground.cluster(site), topics.NewTopic(TOPIC, 1, COPIES))
         yield ground

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
 from tests.conftest import Twinlog
 from twinlog import __version__
@@ -19,6 +18,7 @@ from twinlog.cli.app import COMMANDS
 from twinlog.cli.init import FILE_NAME, bus_name
 from twinlog.spec.load import find, load
 from twinlog.spec.model import KAFKA_VERSION, BusName
+from twinlog.spec.typed import takes
 
 # What takes long to import; none of it is needed to say which commands there are.
 HEAVY = ["pydantic", "rich", "ruamel", "confluent_kafka", "kafka", "kio", "cryptography", "jgo", "psutil"]
@@ -125,7 +125,7 @@ def test_init_into_a_missing_directory_is_refused(twinlog: Twinlog) -> None:
 @given(st.text())
 def test_bus_name_of_anything_is_a_name_and_stays_itself(text: str) -> None:
     name = bus_name(text)
-    assert TypeAdapter(BusName).validate_python(name) == name
+    assert takes(BusName, name)
     assert bus_name(name) == name
 
 

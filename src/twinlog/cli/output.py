@@ -100,8 +100,6 @@ def to_json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Path):
         return str(value)
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
     return value
 
 

@@ -32,6 +32,8 @@ def list_users(ctx: frame.Context) -> None:
 
     A user with a certificate needs nothing at a site; its rights are those of `twinlog plan`.
     """
+    from twinlog.spec.written import written
+
     home = home_of(ctx)
     state = home.state_file.read()
     applied = state.applied if state is not None else {}
@@ -44,7 +46,7 @@ def list_users(ctx: frame.Context) -> None:
             "create": user.create,
             "groups": user.groups,
             "transactions": user.transactions,
-            "quota": user.quota.model_dump(mode="json", exclude_none=True),
+            "quota": written(user.quota),
             "applied": _applied(home, name, user, applied),
         }
         for name, user in home.bus.users.items()

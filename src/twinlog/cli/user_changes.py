@@ -43,9 +43,10 @@ class Patterns(NamedTuple):
         from pydantic import ValidationError
 
         from twinlog.spec.model import User
+        from twinlog.spec.typed import validated
 
         try:
-            return User.model_validate({"auth": auth, **self._asdict()})
+            return validated(User, {"auth": auth, **self._asdict()})
         except ValidationError as error:
             given = error.errors()[0]["input"]
             raise UsageError(
@@ -214,6 +215,6 @@ def each_site(home: Home, site: str | None, timeout: float) -> Iterator[tuple[st
 
 def _line(name: str, user: User) -> str:
     from twinlog.ops.lines import user_line
+    from twinlog.spec.written import written
 
-    fields = user.model_dump(mode="json", exclude_defaults=True)
-    return user_line(name, fields)
+    return user_line(name, written(user))

@@ -72,7 +72,7 @@ def with_forgotten(home: Home) -> Home:
     if known is None:
         return home
     sites = {**known.bus.sites, **home.bus.sites}
-    return Home(home.bus.model_copy(update={"sites": sites}), home.file)
+    return Home(home.bus.but(sites=sites), home.file)
 
 
 def find(start: Path) -> Path | None:

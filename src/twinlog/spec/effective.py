@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 
 from twinlog.spec.kafka_settings import SettingError, canonical, default_of
-from twinlog.spec.model import Broker, Bus, Cleanup, Settings, Site, Topic
+from twinlog.spec.model import Broker, Bus, Cleanup, Site, Topic
 
 MESSAGE_BYTES = "message.max.bytes"
 REPLICA_FETCH_BYTES = "replica.fetch.max.bytes"
@@ -29,7 +29,7 @@ CONTROLLER_PORTS_FROM = 1000
 def broker_settings(bus: Bus, site_name: str, broker: int | None = None) -> dict[str, str]:
     """The declared Kafka settings of a site (or of its broker at that index), as Kafka takes them."""
     site = bus.sites[site_name]
-    declared: Settings = {**bus.kafka, **site.kafka}
+    declared = {**bus.kafka, **site.kafka}
     if broker is not None:
         declared |= site.broker_specs[broker].kafka
     return {name: canonical(name, value) for name, value in declared.items()}
@@ -93,7 +93,7 @@ def field_settings(topic: Topic) -> dict[str, str]:
     settings: dict[str, str] = {}
     if topic.min_insync is not None:
         settings["min.insync.replicas"] = str(topic.min_insync)
-    if "cleanup" in topic.model_fields_set:
+    if "cleanup" in topic.given:
         settings["cleanup.policy"] = topic.cleanup.value
     if topic.retention == "forever":
         settings["retention.ms"] = "-1"

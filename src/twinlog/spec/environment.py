@@ -15,10 +15,8 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from twinlog.errors import Problem
-from twinlog.spec import shape
+from twinlog.spec import shape, typed
 from twinlog.spec.document import Path, read
 from twinlog.spec.kafka_settings import names as kafka_names
 from twinlog.spec.model import Bus
@@ -156,8 +154,8 @@ def _paths(annotation: Any, data: Any, path: Path) -> Iterator[Path]:
             yield from _paths(item, element, (*path, index))
     elif section is not None and item is None:
         inner = data if isinstance(data, dict) else {}
-        for name, info in section.model_fields.items():
-            yield from _paths(info.annotation, inner.get(name), (*path, name))
+        for name, inside in shape.types_of(section).items():
+            yield from _paths(inside, inner.get(name), (*path, name))
     elif path and path[-1] in _SETTINGS:
         yield from ((*path, name) for name in _names(data, path))
     elif mapping is not None:
@@ -202,11 +200,7 @@ def _value(text: str, annotation: Any) -> Any:
     parsed = text if document.problems else document.data
     if text.startswith(("[", "{")):
         return parsed
-    try:
-        TypeAdapter(annotation).validate_python(text, strict=True)
-    except ValidationError:
-        return parsed
-    return text
+    return text if typed.takes(annotation, text) else parsed
 
 
 def _put(data: Any, path: Path, value: Any) -> Any:

@@ -63,13 +63,13 @@ def of_certificates(bus: Bus) -> Findings:
         if getattr(certificates, field) <= 0:
             yield Finding(("certificates", field), f"{field} must be more than 0", f"{field}: 365d")
     if certificates.renew_before >= certificates.validity > 0:
-        given = "renew_before" if "renew_before" in certificates.model_fields_set else "validity"
+        given = "renew_before" if "renew_before" in certificates.given else "validity"
         validity = format_duration(certificates.validity)
         before = format_duration(certificates.renew_before)
         what = f"certificates of {validity} would be renewed {before} before their end: always"
         yield Finding(("certificates", given), what, "renew_before must be shorter than validity")
     if certificates.ca_validity < certificates.validity:
-        given = "ca_validity" if "ca_validity" in certificates.model_fields_set else "validity"
+        given = "ca_validity" if "ca_validity" in certificates.given else "validity"
         what = "the authority would end before the certificates that it signs"
         yield Finding(("certificates", given), what, "ca_validity must be at least validity")
     for index, name in enumerate(certificates.names):

@@ -31,4 +31,4 @@ def with_implied(bus: Bus) -> Bus:
     )
     progress = Topic(cleanup=Cleanup.COMPACT, config=_SMALL)
     topics = {**bus.topics, PROGRESS_TOPIC: progress}
-    return bus.model_copy(update={"topics": topics, "users": {**bus.users, STREAMS_USER: user}})
+    return bus.but(topics=topics, users={**bus.users, STREAMS_USER: user})

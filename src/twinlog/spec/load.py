@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from twinlog.errors import FileProblems, Problem, UsageError
-from twinlog.spec import check, environment, wording
+from twinlog.spec import check, environment, typed, wording
 from twinlog.spec.document import Document, Path, dotted, read
 from twinlog.spec.finding import Finding
 from twinlog.spec.implied import with_implied
@@ -117,7 +117,7 @@ def _validate(data: dict[str, Any], unread: list[Path]) -> tuple[Bus | None, lis
     rest: Any = copy.deepcopy(data)
     for _ in range(_ROUNDS):
         try:
-            bus = Bus.model_validate(rest)
+            bus = typed.validated(Bus, rest)
         except ValidationError as error:
             fresh = wording.findings(error, rest)
             known = {finding.path for finding in found} | set(unread)

@@ -8,12 +8,11 @@ A field that is None was left to Twinlog; the methods say what Twinlog makes of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
-
-from twinlog.spec.parts import Part, TopicName, Whole, nothing_is_empty
+from twinlog.spec.parts import EMPTY_ALLOWED, STRICT, First, Part, TopicName, Whole, limited
 from twinlog.spec.streams import Job, JobName
 from twinlog.spec.units import Bytes, BytesPerSecond, Duration
 
@@ -25,21 +24,21 @@ USER_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 # An exact name, or a prefix followed by one asterisk, or the asterisk alone.
 NAME_PATTERN = r"^(\*|[A-Za-z0-9._-]+\*?)$"
 
-BusName = Annotated[str, StringConstraints(pattern=BUS_NAME)]
-SiteName = Annotated[str, StringConstraints(pattern=SITE_NAME)]
-UserName = Annotated[str, StringConstraints(pattern=USER_NAME)]
-NamePattern = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+BusName = Annotated[str, limited(pattern=BUS_NAME)]
+SiteName = Annotated[str, limited(pattern=SITE_NAME)]
+UserName = Annotated[str, limited(pattern=USER_NAME)]
+NamePattern = Annotated[str, limited(pattern=NAME_PATTERN)]
 
 
 def _one_is_many(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Port = Annotated[int, Field(strict=True, ge=1, le=65535)]
-Share = Annotated[float, Field(strict=True, gt=0)]
-Directories = Annotated[tuple[str, ...], BeforeValidator(_one_is_many)]
+Port = Annotated[int, limited(strict=True, ge=1, le=65535)]
+Share = Annotated[float, limited(strict=True, gt=0)]
+Directories = Annotated[tuple[str, ...], First(_one_is_many)]
 Setting = str | int | float | bool
-Settings = Annotated[dict[str, Setting], BeforeValidator(nothing_is_empty)]
+Settings = Annotated[Mapping[str, Setting], EMPTY_ALLOWED]
 
 
 class Auth(StrEnum):
@@ -67,15 +66,15 @@ class Broker(Part):
     rack: str | None = None
     memory: Bytes | None = None
     cpus: Share | None = None
-    remote: Annotated[bool, Field(strict=True)] | None = None
+    remote: Annotated[bool, STRICT] | None = None
     kafka: Settings = {}
 
 
 class Site(Part):
     """A Kafka cluster: one that Twinlog runs, or (with `bootstrap`) one that exists already."""
 
-    brokers: Annotated[Whole, Field(ge=1, le=800)] | tuple[Broker, ...] = 3
-    controllers: Annotated[Whole, Field(ge=1, le=7)] = 1  # odd: `check` says why
+    brokers: Annotated[Whole, limited(ge=1, le=800)] | tuple[Broker, ...] = 3
+    controllers: Annotated[Whole, limited(ge=1, le=7)] = 1  # odd: `check` says why
     listen: str = "127.0.0.1"
     advertise: str | None = None
     port: Port | None = None
@@ -85,7 +84,7 @@ class Site(Part):
     controller_memory: Bytes = Bytes(192 * 1024 * 1024)
     cpus: Share | None = None
     jvm: tuple[str, ...] = ()
-    remote: Annotated[bool, Field(strict=True)] = False  # its nodes run elsewhere, from bundles
+    remote: Annotated[bool, STRICT] = False  # its nodes run elsewhere, from bundles
     agent: str | None = None  # host:port of the agent beside its brokers
     kafka: Settings = {}
     kafka_version: KafkaVersion | None = None
@@ -116,10 +115,10 @@ class Cleanup(StrEnum):
 class Topic(Part):
     """A topic that exists on every site, at the same offsets unless `mirror` is off."""
 
-    partitions: Annotated[Whole, Field(ge=1, le=100_000)] = 1
-    replication: Annotated[Whole, Field(ge=1, le=1000)] | None = None
-    min_insync: Annotated[Whole, Field(ge=1, le=1000)] | None = None
-    mirror: Annotated[bool, Field(strict=True)] = True
+    partitions: Annotated[Whole, limited(ge=1, le=100_000)] = 1
+    replication: Annotated[Whole, limited(ge=1, le=1000)] | None = None
+    min_insync: Annotated[Whole, limited(ge=1, le=1000)] | None = None
+    mirror: Annotated[bool, STRICT] = True
     cleanup: Cleanup = Cleanup.DELETE
     retention: Duration | Literal["forever"] | None = None
     retention_bytes: Bytes | None = None
@@ -149,7 +148,7 @@ class Quota(Part):
 
     produce: BytesPerSecond | None = None
     consume: BytesPerSecond | None = None
-    request: Annotated[Share, Field(le=10_000)] | None = None  # per cent of one thread
+    request: Annotated[Share, limited(le=10_000)] | None = None  # per cent of one thread
 
 
 class User(Part):
@@ -207,7 +206,7 @@ class Link(Part):
     exclude: tuple[NamePattern, ...] = ()
     groups: tuple[NamePattern, ...] = ("*",)  # consumer groups whose offsets go along
     max_rate: BytesPerSecond | None = None
-    tasks: Annotated[Whole, Field(ge=1, le=256)] = 2
+    tasks: Annotated[Whole, limited(ge=1, le=256)] = 2
     epoch: Duration = Duration(60.0)  # so long a task holds its partitions
     metrics: str | None = None  # host:port of a page for Prometheus
 
@@ -218,6 +217,7 @@ class Pipeline(Part):
     master: str = "local"
     memory: Bytes = Bytes(512 * 1024 * 1024)
     settings: Settings = {}  # spark.…
+    checkpoints: str | None = None  # of jobs: any path that Hadoop knows; else in the bus's directory
 
 
 class Certificates(Part):
@@ -233,14 +233,14 @@ class Bus(Part):
     """The whole file."""
 
     bus: BusName
-    sites: dict[SiteName, Site]
+    sites: Mapping[SiteName, Site]
     active: str | None = None
-    topics: Annotated[dict[TopicName, Topic], BeforeValidator(nothing_is_empty)] = {}
-    users: Annotated[dict[UserName, User], BeforeValidator(nothing_is_empty)] = {}
+    topics: Annotated[Mapping[TopicName, Topic], EMPTY_ALLOWED] = {}
+    users: Annotated[Mapping[UserName, User], EMPTY_ALLOWED] = {}
     gate: Gate = Gate()
     link: Link = Link()
     pipeline: Pipeline = Pipeline()
-    streams: Annotated[dict[JobName, Job], BeforeValidator(nothing_is_empty)] = {}
+    streams: Annotated[Mapping[JobName, Job], EMPTY_ALLOWED] = {}
     certificates: Certificates = Certificates()
     kafka: Settings = {}
     kafka_version: KafkaVersion = KAFKA_VERSION

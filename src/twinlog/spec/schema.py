@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from twinlog.spec import typed
 from twinlog.spec.model import (
     Broker,
     Bus,
@@ -190,7 +191,7 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
 
 def json_schema() -> dict[str, Any]:
     """The schema of twinlog.yaml."""
-    schema: dict[str, Any] = {"$schema": DIALECT, **Bus.model_json_schema(), "title": "twinlog.yaml"}
+    schema: dict[str, Any] = {"$schema": DIALECT, **typed.json_schema(Bus), "title": "twinlog.yaml"}
     definitions = schema["$defs"]
     for part, descriptions in DESCRIPTIONS.items():
         target = schema if part is Bus else definitions[part.__name__]

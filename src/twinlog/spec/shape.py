@@ -6,12 +6,13 @@ that was probably meant. There is no second list of keys to keep in step with th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from twinlog.spec.document import Path
 from twinlog.spec.model import Bus
-from twinlog.spec.parts import Part
+from twinlog.spec.parts import Part, names_of
 
 
 def alternatives(annotation: Any) -> tuple[Any, ...]:
@@ -22,6 +23,12 @@ def alternatives(annotation: Any) -> tuple[Any, ...]:
     if origin in (Union, UnionType):
         return tuple(part for option in get_args(annotation) for part in alternatives(option))
     return (annotation,)
+
+
+def types_of(section: type[Part]) -> dict[str, Any]:
+    """The fields of a section and their types, in the order in which they stand there."""
+    hints = get_type_hints(section, include_extras=True)
+    return {name: hints[name] for name in names_of(section)}
 
 
 def section_of(annotation: Any) -> type[Part] | None:
@@ -35,7 +42,7 @@ def section_of(annotation: Any) -> type[Part] | None:
 def mapping_of(annotation: Any) -> Any | None:
     """What stands under the names of a mapping (sites, topics, settings), or None."""
     for option in alternatives(annotation):
-        if get_origin(option) is dict:
+        if get_origin(option) is Mapping:
             return get_args(option)[1]
     return None
 
@@ -54,8 +61,7 @@ def under(annotation: Any, part: str | int) -> Any | None:
         return item_of(annotation)
     section = section_of(annotation)
     if section is not None:
-        field = section.model_fields.get(part)
-        return None if field is None else field.annotation
+        return types_of(section).get(part)
     return mapping_of(annotation)
 
 
@@ -72,4 +78,4 @@ def at(path: Path) -> Any | None:
 def keys_at(path: Path) -> tuple[str, ...]:
     """The keys that the section at a path has."""
     section = section_of(at(path))
-    return tuple(section.model_fields) if section is not None else ()
+    return names_of(section) if section is not None else ()

@@ -8,6 +8,7 @@ from twinlog.spec.document import Path
 from twinlog.spec.effective import broker_ports, controller_ports, is_remote
 from twinlog.spec.finding import Finding, Findings, warning
 from twinlog.spec.model import Broker, Bus, Site
+from twinlog.spec.parts import names_of
 from twinlog.spec.wording import nearest
 
 MIN_HEAP_BYTES = 64 * 1024 * 1024
@@ -39,7 +40,7 @@ def of_bus(bus: Bus) -> Findings:
 def of_site(bus: Bus, name: str) -> Findings:
     """What one site has, by what it is."""
     site, path = bus.sites[name], ("sites", name)
-    given = site.model_fields_set
+    given = site.given
     if "bootstrap" in given or site.client is not None:
         yield from _existing(site, path)
     else:
@@ -48,7 +49,7 @@ def of_site(bus: Bus, name: str) -> Findings:
 
 def _existing(site: Site, path: Path) -> Findings:
     if not site.bootstrap:
-        empty = "bootstrap" in site.model_fields_set
+        empty = "bootstrap" in site.given
         what = "bootstrap names no address" if empty else "bootstrap is missing"
         yield Finding((*path, "bootstrap"), what, "a site that exists already needs bootstrap: [host:port]")
     if site.client is None:
@@ -57,8 +58,8 @@ def _existing(site: Site, path: Path) -> Findings:
     for index, address in enumerate(site.bootstrap):
         if problem := address_problem(address):
             yield Finding((*path, "bootstrap", index), *problem)
-    for field in Site.model_fields:
-        if field in site.model_fields_set and field not in ("bootstrap", "client"):
+    for field in names_of(Site):
+        if field in site.given and field not in ("bootstrap", "client"):
             what = f"{field} cannot be set for a site that exists already"
             yield Finding((*path, field), what, "Twinlog does not run its brokers; remove it", at_key=True)
 
@@ -103,7 +104,7 @@ def _remote(site: Site, path: Path) -> Findings:
         if index not in ported and not site.remote:
             what = "port is missing for a broker on another machine"
             yield Finding((*here, "port"), what, "port: 9092")
-        if is_loopback(host) and broker.model_fields_set:
+        if is_loopback(host) and broker.given:
             what = f"nobody on another machine can reach a broker at {host}"
             yield Finding((*here, "listen"), what, "listen: takes the address of the broker's machine")
 
@@ -124,7 +125,7 @@ def _place(part: Site | Broker, path: Path, site: Site | None) -> Findings:
             yield Finding((*path, field), *problem)
     listen = part.listen or (site.listen if site else None)
     advertise = part.advertise or (site.advertise if site else None)
-    given = {"listen", "advertise"} & part.model_fields_set
+    given = {"listen", "advertise"} & part.given
     if given and (advertise or listen) in WILDCARDS:
         field = "advertise" if part.advertise in WILDCARDS else "listen"
         what = f"clients cannot connect to {advertise or listen}"

@@ -55,7 +55,7 @@ def _heaps(bus: Bus, name: str, message: int) -> Findings:
         if memory >= needed or memory < MIN_HEAP_BYTES:  # the second is reported for itself
             continue
         own: Path = ("sites", name, "brokers", index, "memory")
-        at_site = ("sites", name, "memory") if "memory" in site.model_fields_set else None
+        at_site = ("sites", name, "memory") if "memory" in site.given else None
         path = own if broker.memory is not None else at_site or declared_at(bus, name, MESSAGE_BYTES)
         what = f"memory of {format_bytes(memory)} is too little for messages of {format_bytes(message)}"
         yield Finding(path or ("sites", name), what, hint)

@@ -62,7 +62,7 @@ def _source(bus: Bus, source: Source, path: Path) -> Findings:
         hint = f"did you mean {near}?" if near else "declare it under streams: with kind: table"
         yield Finding((*path, "table"), f"there is no table {source.table}", hint)
     for field in ("key", "value", "time", "watermark"):
-        if field in source.model_fields_set:
+        if field in source.given:
             what = f"a table has its {field} from the job that keeps it"
             yield Finding((*path, field), what, "remove it", at_key=True)
 
@@ -80,7 +80,7 @@ def _kept(job: Job, path: Path) -> Findings:
         what = f"a {job.kind} is kept from one topic"
         yield Finding((*path, "read"), what, "read one topic; an aggregate or join can write one")
     for alias, source in job.read.items():
-        keyless = source.topic is not None and "key" not in source.model_fields_set
+        keyless = source.topic is not None and "key" not in source.given
         if job.kind is Kind.TABLE and keyless:
             what = "a table has keys: how are they written?"
             yield Finding((*path, "read", alias), what, "add key: string, int, long or bytes", at_key=True)
@@ -145,7 +145,7 @@ def _written(bus: Bus, job: Job, path: Path) -> Findings:
         yield Finding((*here, "topic"), what, "write another topic")
     if job.kind is Kind.TABLE:
         for field in ("key", "value"):
-            if field in job.write.model_fields_set:
+            if field in job.write.given:
                 what = f"a table's changes have its {field} as it was read"
                 yield Finding((*here, field), what, "remove it", at_key=True)
         return

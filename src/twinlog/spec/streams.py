@@ -7,21 +7,20 @@ can run without an end is the business of the package `streams`; here are names,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StringConstraints
-
-from twinlog.spec.parts import Part, TopicName, Whole
+from twinlog.spec.parts import STRICT, First, Part, TopicName, Whole, limited
 from twinlog.spec.units import Duration
 
 JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 COLUMN_NAME = r"^[a-z][a-z0-9_]{0,63}$"
 FIELD_TYPE = r"^(string|boolean|int|long|float|double|date|timestamp|binary|decimal\(\d{1,2},\d{1,2}\))$"
 
-JobName = Annotated[str, StringConstraints(pattern=JOB_NAME)]
-ColumnName = Annotated[str, StringConstraints(pattern=COLUMN_NAME)]
-FieldType = Annotated[str, StringConstraints(pattern=FIELD_TYPE)]
+JobName = Annotated[str, limited(pattern=JOB_NAME)]
+ColumnName = Annotated[str, limited(pattern=COLUMN_NAME)]
+FieldType = Annotated[str, limited(pattern=FIELD_TYPE)]
 
 
 def _format_alone(value: Any) -> Any:
@@ -67,7 +66,7 @@ class Encoding(Part):
     """How the keys or values of a topic that is read are to be understood."""
 
     format: Format = Format.BYTES
-    fields: dict[ColumnName, FieldType] = {}  # of an object
+    fields: Mapping[ColumnName, FieldType] = {}  # of an object
 
 
 class Output(Part):
@@ -77,8 +76,8 @@ class Output(Part):
     column: str | None = None
 
 
-Read = Annotated[Encoding, BeforeValidator(_format_alone)]
-Written = Annotated[Output, BeforeValidator(_format_alone)]
+Read = Annotated[Encoding, First(_format_alone)]
+Written = Annotated[Output, First(_format_alone)]
 
 
 class Source(Part):
@@ -86,7 +85,7 @@ class Source(Part):
 
     topic: TopicName | None = None
     table: str | None = None
-    everywhere: Annotated[bool, Field(strict=True)] = False  # a global table: every task has all of it
+    everywhere: Annotated[bool, STRICT] = False  # a global table: every task has all of it
     key: Read = Encoding()
     value: Read = Encoding()
     time: str | None = None  # the column with the time of the event; else the record's own time
@@ -113,7 +112,7 @@ class Job(Part):
     """One job: what it reads, what it makes of it, what it writes."""
 
     kind: Kind = Kind.STREAM
-    read: dict[ColumnName, Source]
+    read: Mapping[ColumnName, Source]
     sql: str | None = None
     window: Window | None = None
     emit: Emit | None = None
@@ -122,5 +121,5 @@ class Job(Part):
     dead_letters: TopicName | None = None  # for records that cannot be understood
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     every: Duration = Duration(1.0)  # how often a batch begins, where there are batches
-    most_records: Annotated[Whole, Field(ge=1)] = 500_000  # of one batch
-    tasks: Annotated[Whole, Field(ge=1, le=1000)] = 2  # that share the state; fixed with the first run
+    most_records: Annotated[Whole, limited(ge=1)] = 500_000  # of one batch
+    tasks: Annotated[Whole, limited(ge=1, le=1000)] = 2  # that share the state; fixed with the first run

@@ -9,13 +9,10 @@ A unit is always part of a duration: a bare `10` could mean seconds or milliseco
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Self
-
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 SIZE_UNITS: Mapping[str, int] = {
     "B": 1,
@@ -30,7 +27,6 @@ SIZE_UNITS: Mapping[str, int] = {
 }
 # In milliseconds, so that every unit is a whole number.
 DURATION_UNITS: Mapping[str, int] = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-JsonSchema = dict[str, Any]
 MAX_COUNT = 2**63 - 1  # what Kafka can hold in a long
 
 # Larger units first: of two forms of one length the larger unit is the one people read.
@@ -207,14 +203,6 @@ class Bytes(int):
         """From text with a unit, or from a whole number of bytes."""
         return cls(parse_bytes(_text(value, _SIZE_HINT)))
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return _schema(cls.parse, format_bytes)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        return {"anyOf": [_text_schema(SIZE_UNITS, "?", ["15MB", "1GiB"]), {"type": "integer", "minimum": 0}]}
-
 
 class BytesPerSecond(int):
     """A number of bytes a second."""
@@ -223,14 +211,6 @@ class BytesPerSecond(int):
     def parse(cls, value: Any) -> Self:
         """From text with a unit, or from a whole number of bytes a second."""
         return cls(parse_rate(_text(value, _RATE_HINT)))
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return _schema(cls.parse, format_rate)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        return {"anyOf": [_text_schema(SIZE_UNITS, "?/s", ["5MB/s"]), {"type": "integer", "minimum": 0}]}
 
 
 class Duration(float):
@@ -242,19 +222,6 @@ class Duration(float):
         if isinstance(value, cls):
             return value
         return cls(parse_duration(_text(value, _DURATION_HINT)))
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return _schema(cls.parse, format_duration)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        return {"anyOf": [_text_schema(DURATION_UNITS, "", ["7d", "10s"]), {"const": 0}]}
-
-
-def _text_schema(units: Mapping[str, int], after: str, examples: list[str]) -> JsonSchema:
-    pattern = rf"^[0-9]+(\.[0-9]+)? *({'|'.join(units)}){after}$"
-    return {"type": "string", "pattern": pattern, "examples": examples}
 
 
 def _text(value: Any, hint: str) -> str:
@@ -269,17 +236,3 @@ def _text(value: Any, hint: str) -> str:
 def _kind(value: Any) -> str:
     names = {bool: str(value).lower(), type(None): "nothing", list: "a list", dict: "a mapping"}
     return names.get(type(value), type(value).__name__)
-
-
-def _schema(parse: Callable[[Any], Any], form: Callable[[Any], str]) -> CoreSchema:
-    """How pydantic reads and writes a value; the hint travels in the error's context."""
-
-    def validate(value: Any) -> Any:
-        try:
-            return parse(value)
-        except UnitError as error:
-            context = {"what": error.what, "hint": error.hint}
-            raise PydanticCustomError("unit", "{what}", context) from None
-
-    written = core_schema.plain_serializer_function_ser_schema(form, when_used="json")
-    return core_schema.no_info_plain_validator_function(validate, serialization=written)

@@ -36,7 +36,7 @@ def names(bus: Bus) -> dict[str, Named]:
     known: dict[str, Named] = {}
     understood = {
         source.topic: source
-        for job in reversed(bus.streams.values())
+        for job in reversed(tuple(bus.streams.values()))
         for source in job.read.values()
         if source.topic is not None
     }

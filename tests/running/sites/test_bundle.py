@@ -19,6 +19,7 @@ from twinlog.sites.home import Home
 from twinlog.sites.java import Java
 from twinlog.sites.local import Kafka
 from twinlog.spec.model import Broker, Bus, Site
+from twinlog.spec.typed import validated
 
 NO_KAFKA = Kafka(Java(Path("/nonexistent/java"), 17, "17"), (), None)
 JAVA = """\
@@ -34,9 +35,7 @@ def site(**rest: object) -> Site:
         Broker(listen="192.0.2.2", remote=False),
         Broker(listen="192.0.2.3", data=("/disk1", "disk2"), cpus=1.5),
     )
-    return Site.model_validate(
-        {"brokers": brokers, "listen": "192.0.2.1", "port": 9092, "remote": True, **rest}
-    )
+    return validated(Site, {"brokers": brokers, "listen": "192.0.2.1", "port": 9092, "remote": True, **rest})
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from twinlog.mirror.permits import quotas_for_standby, rules_for_standby, rules_
 from twinlog.mirror.topic_copies import SITES_OWN, settings_change, wanted_settings
 from twinlog.spec.model import Bus
 from twinlog.spec.roles import AT_STANDBY
+from twinlog.spec.typed import validated
 from twinlog.wire.acls import CLUSTER_NAME, Acl, Operation, Resource
 from twinlog.wire.configs import Entry, Source
 from twinlog.wire.quotas import DEFAULT, Limit, Owner
@@ -117,13 +118,14 @@ def test_topic_that_a_pattern_meant_and_that_is_gone_everywhere_is_no_news() -> 
 
 
 def test_a_file_wants_its_mirrored_topics_and_those_of_its_link() -> None:
-    bus = Bus.model_validate(
+    bus = validated(
+        Bus,
         {
             "bus": "b",
             "sites": {"a": {}, "b": {}},
             "topics": {"orders": {}, "local": {"mirror": False}},
             "link": {"include": ["*"], "exclude": ["test-*"]},
-        }
+        },
     )
     wanted = Wanted.of(bus)
     assert [wanted.means(name) for name in ("orders", "local", "test-1", "other")] == [

@@ -20,6 +20,7 @@ from twinlog.ops.rights import rights_of
 from twinlog.ops.spans import Bounds
 from twinlog.ops.writing import Tally, paced
 from twinlog.spec.model import Auth, Bus, Role, User
+from twinlog.spec.typed import validated
 from twinlog.wire.acls import Acl, Operation, Resource
 from twinlog.wire.driver import Outgoing
 from twinlog.wire.logdirs import LogDir
@@ -93,8 +94,8 @@ def test_lines_for_the_file_are_read_as_what_was_done() -> None:
     assert YAML(typ="safe").load(user) == {"shop": {"produce": ["orders", "on", "log-*"]}}
 
 
-BUS = Bus.model_validate(
-    {"bus": "b", "sites": {"a": {}, "b": {}}, "topics": {"orders": {}, "own": {"mirror": False}}}
+BUS = validated(
+    Bus, {"bus": "b", "sites": {"a": {}, "b": {}}, "topics": {"orders": {}, "own": {"mirror": False}}}
 )
 
 

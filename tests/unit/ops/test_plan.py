@@ -17,6 +17,7 @@ from twinlog.ops.rights import principal, rights
 from twinlog.ops.world import NodeWorld, TopicWorld, World
 from twinlog.sites.layout import Kept
 from twinlog.spec.model import Auth, Bus, Cleanup, Quota, Role, Site, Topic, User
+from twinlog.spec.units import BytesPerSecond, Duration
 from twinlog.wire.access import Mechanism
 from twinlog.wire.acls import Acl, Operation, Resource
 from twinlog.wire.quotas import Limit
@@ -44,7 +45,7 @@ topics = st.builds(
     replication=st.none() | st.just(3),
     mirror=st.booleans(),
     cleanup=st.sampled_from(Cleanup),
-    retention=st.sampled_from((None, "forever", "60s", "1d")),
+    retention=st.sampled_from((None, "forever", Duration(60.0), Duration(86400.0))),
 )
 users = st.builds(
     User,
@@ -55,7 +56,7 @@ users = st.builds(
     transactions=patterns,
     quota=st.builds(
         Quota,
-        produce=st.sampled_from((None, "1kB/s", "2kB/s")),
+        produce=st.sampled_from((None, BytesPerSecond(1000), BytesPerSecond(2000))),
         request=st.sampled_from((None, 50.0, 75.0)),
     ),
 )

@@ -11,6 +11,7 @@ from twinlog.ops.rights import rights
 from twinlog.ops.world import TopicWorld, World
 from twinlog.spec.model import Bus, Role
 from twinlog.spec.roles import AT_STANDBY
+from twinlog.spec.typed import validated
 from twinlog.wire import roles
 from twinlog.wire.access import Mechanism
 from twinlog.wire.acls import Acl, Operation, Resource
@@ -18,13 +19,14 @@ from twinlog.wire.quotas import Limit
 from twinlog.wire.roles import Standing
 from twinlog.wire.users import Credential
 
-BUS = Bus.model_validate(
+BUS = validated(
+    Bus,
     {
         "bus": "orders",
         "sites": {"a": {"bootstrap": ["h:1"], "client": "a.properties"}},
         "topics": {"orders": {}},
         "users": {"shop": {"produce": ["orders"]}},
-    }
+    },
 )
 FINGERPRINTS = {"shop": "new"}
 TERM = 3
@@ -82,7 +84,7 @@ def test_a_standby_takes_back_what_the_active_was_given_and_no_more() -> None:
 
 def test_rights_of_the_mirror_are_its_own_business() -> None:
     mirror = Acl(Resource.TOPIC, "orders", "User:twinlog:link-17-1", Operation.WRITE)
-    ours = Bus.model_validate({"bus": "orders", "sites": {"a": {"brokers": 1}}})
+    ours = validated(Bus, {"bus": "orders", "sites": {"a": {"brokers": 1}}})
     found = plan(ours, Role.STANDBY, World(site="a", brokers=1, rules=frozenset({mirror})), {})
     assert not [step for step in found if isinstance(step, steps.Revoke)]
 

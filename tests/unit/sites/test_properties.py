@@ -21,6 +21,7 @@ from twinlog.sites.properties import (
 )
 from twinlog.sites.state import BusState
 from twinlog.spec.model import Broker, Bus, Site
+from twinlog.spec.units import Bytes
 
 HOME = Path("/bus/.twinlog")
 TLS = TlsFiles("c.pem", "c.crt", "l.pem", "l.crt")

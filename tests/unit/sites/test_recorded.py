@@ -79,8 +79,8 @@ def test_bus_is_found_from_below_without_its_file(tmp_path: Path) -> None:
 
 def test_forgotten_site_is_added_and_what_the_file_says_stays(tmp_path: Path) -> None:
     home = brought_up(tmp_path / "twinlog.yaml", FILES["small"])
-    sites = {"a": home.bus.sites["a"].model_copy(update={"brokers": 3})}
-    edited = Home(home.bus.model_copy(update={"sites": sites}), home.file, {})
+    sites = {"a": home.bus.sites["a"].but(brokers=3)}
+    edited = Home(home.bus.but(sites=sites), home.file, {})
     whole = recorded.with_forgotten(edited)
     assert set(whole.bus.sites) == {"a", "b"}
     assert whole.bus.sites["a"] == sites["a"]

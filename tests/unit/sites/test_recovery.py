@@ -87,7 +87,7 @@ def test_what_was_allocated_is_found_again_from_the_files(
 
 
 def test_a_state_that_agrees_has_no_differences_and_loses_nothing(tmp_path: Path) -> None:
-    declared = bus(Site(brokers=2), Site(brokers=[Broker(port=9000)]))
+    declared = bus(Site(brokers=2), Site(brokers=(Broker(port=9000),)))
     state = made(declared, tmp_path)
     state.applied, state.active, state.term = {"a": {"app": "x"}}, "b", 4
     found = rebuilt(declared, state, files(declared, state, tmp_path))

@@ -8,6 +8,7 @@ import pytest
 
 from twinlog.spec.check import findings
 from twinlog.spec.model import Bus
+from twinlog.spec.typed import validated
 
 GOOD: dict[str, Any] = {"controllers": 3}
 EXISTING: dict[str, Any] = {"bootstrap": ["kafka1:9093", "[::1]:9093"], "client": "b.properties"}
@@ -16,7 +17,7 @@ SIZES = {"message.max.bytes": 15728640, "replica.fetch.max.bytes": 15728640}
 
 def bus(a: dict[str, Any] | None = None, b: dict[str, Any] | None = None, **rest: Any) -> Bus:
     sites = {"a": {**GOOD, **(a or {})}, "b": b if b and "bootstrap" in b else {**GOOD, **(b or {})}}
-    return Bus.model_validate({"bus": "orders", "sites": sites, **rest})
+    return validated(Bus, {"bus": "orders", "sites": sites, **rest})
 
 
 def found(*args: Any, **rest: Any) -> list[tuple[str, str]]:
@@ -92,7 +93,7 @@ def test_automatic_promotion_that_a_lost_broker_would_cause_is_warned_about() ->
 
 
 def test_one_site_is_warned_about() -> None:
-    single = Bus.model_validate({"bus": "orders", "sites": {"a": GOOD}})
+    single = validated(Bus, {"bus": "orders", "sites": {"a": GOOD}})
     assert [(item.severity, item.path) for item in findings(single)] == [("warning", ("sites",))]
 
 

@@ -17,12 +17,13 @@ from twinlog.spec.effective import (
     topic_settings,
 )
 from twinlog.spec.model import Bus, Site, Topic
+from twinlog.spec.typed import validated
 
 MIB = 1024 * 1024
 
 
 def bus(**rest: Any) -> Bus:
-    return Bus.model_validate({"bus": "orders", "sites": {"a": {}, "b": {"brokers": 1}}, **rest})
+    return validated(Bus, {"bus": "orders", "sites": {"a": {}, "b": {"brokers": 1}}, **rest})
 
 
 def test_nearer_setting_wins_and_is_written_as_kafka_takes_it() -> None:
@@ -51,14 +52,15 @@ def test_clients_must_hold_the_largest_message_of_any_topic() -> None:
 
 
 def test_topic_has_the_settings_that_its_fields_say() -> None:
-    topic = Topic.model_validate(
+    topic = validated(
+        Topic,
         {
             "cleanup": "compact,delete",
             "retention": "7d",
             "retention_bytes": "1GiB",
             "max_message": "15MiB",
             "config": {"segment.bytes": "100MiB", "compression.type": "zstd"},
-        }
+        },
     )
     declared = bus(topics={"orders": topic})
     assert topic_settings(declared, topic, "a") == {
@@ -73,7 +75,7 @@ def test_topic_has_the_settings_that_its_fields_say() -> None:
 
 
 def test_topic_follows_the_number_of_brokers_and_kafka_words() -> None:
-    topic = Topic.model_validate({"retention": "forever", "config": {"cleanup.policy": "compact"}})
+    topic = validated(Topic, {"retention": "forever", "config": {"cleanup.policy": "compact"}})
     declared = bus(topics={"orders": topic})
     assert topic_settings(declared, topic, "b") == {
         "cleanup.policy": "compact",
@@ -113,7 +115,7 @@ def test_disk_of_all_brokers_together_holds_every_copy(partitions: int, brokers:
 
 
 def test_ports_follow_the_declared_first_one() -> None:
-    site = Site.model_validate({"port": 9092, "controllers": 3, "brokers": [{}, {"port": 9500}, {}]})
+    site = validated(Site, {"port": 9092, "controllers": 3, "brokers": [{}, {"port": 9500}, {}]})
     assert broker_ports(site) == {0: range(9092, 9095), 1: range(9500, 9503), 2: range(9100, 9103)}
     assert controller_ports(site) == range(10092, 10095)
     assert broker_ports(Site()) == {}

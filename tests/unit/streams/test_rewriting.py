@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from twinlog.spec.streams import Job, Kind, Source, Window
+from twinlog.spec.typed import validated
 from twinlog.spec.units import Duration
 from twinlog.streams.rewriting import for_spark, has_union
 
 
 def job(sql: str, **more: object) -> Job:
-    return Job.model_validate({"sql": sql, "read": {"o": {"topic": "orders"}}, **more})
+    return validated(Job, {"sql": sql, "read": {"o": {"topic": "orders"}}, **more})
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_sql_of_single_records_gives_their_places(sql: str, expected: str) -> No
 
 def test_table_in_a_join_has_no_place_to_give() -> None:
     declared = job("SELECT o.a, t.b FROM t RIGHT JOIN o ON o.a = t.key", kind="join")
-    declared = declared.model_copy(update={"read": {**declared.read, "t": Source(table="known")}})
+    declared = declared.but(read={**declared.read, "t": Source(table="known")})
     assert for_spark(declared) == (
         "SELECT o.a, t.b, o._topic, o._partition, o._offset FROM t RIGHT JOIN o ON o.a = t.key"
     )
