@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-unit test-running test-program test-ordering test-cluster lint drills bench bench-up bench-twin bench-client bench-mirror bench-idle \
-  mirror-faults bench-commits bench-align bench-perf bench-cli bench-order lock proto jars-lock clean
+  mirror-faults bench-commits bench-align bench-perf bench-cli bench-order bench-streams lock proto jars-lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,7 +63,7 @@ drills: .venv/dev ## the slow tests, the scripted disasters, and many more examp
 mirror-faults: .venv/dev ## faults of the mirror at random moments, counted on in a file; ARGS="--minutes 10"
 	@$(BIN)/python -m tests.faults $(ARGS)
 
-bench: bench-up bench-mirror bench-idle bench-commits bench-twin bench-client bench-align bench-perf bench-cli bench-order ## all measurements
+bench: bench-up bench-mirror bench-idle bench-commits bench-twin bench-client bench-align bench-perf bench-cli bench-order bench-streams ## all measurements
 
 bench-up: .venv/dev ## how long two sites take to come up, beside the plain way
 	@$(BIN)/python bench/up.py
@@ -94,6 +94,9 @@ bench-cli: .venv/dev ## how quick commands are, beside Kafka's own tool
 
 bench-order: .venv/dev ## transactions a second of one orderer; ARGS="--transactions 8000 --rounds 1" for a small run
 	@$(BIN)/python -m bench.order $(ARGS)
+
+bench-streams: .venv/dev ## latency of a stream, a windowed sum beside Kafka Streams; ARGS="--records 500000 --seconds 5" for a small run
+	@$(BIN)/python -m bench.streams $(ARGS)
 
 lock: .venv/dev ## make the locks anew from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --extra build $(LOCK_FLAGS) --upgrade -o requirements.lock

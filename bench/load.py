@@ -77,18 +77,23 @@ def backlog(ground: Ground, topic: str, values: Sequence[bytes], total_bytes: in
     count = written = 0
     while written < total_bytes:
         value = values[count % len(values)]
-        while True:
-            try:
-                writer.produce(topic, value)
-                break
-            except BufferError:
-                writer.poll(0.05)
+        put(writer, topic, value)
         count += 1
         written += len(value)
         if count % 1000 == 0:
             writer.poll(0)
-    _flush(writer)
+    flush(writer)
     return count
+
+
+def put(writer: Producer, topic: str, value: bytes, key: bytes | None = None, partition: int = -1) -> None:
+    """Queue a record, and wait for room if there is none."""
+    while True:
+        try:
+            writer.produce(topic, value, key, partition)
+            return
+        except BufferError:
+            writer.poll(0.05)
 
 
 class Stream(threading.Thread):
@@ -130,7 +135,7 @@ class Stream(threading.Thread):
         """Write no more; gives how many records there are, all of them acknowledged."""
         self.halt()
         self.join()
-        _flush(self._writer)
+        flush(self._writer)
         return sum(self.counts.values())
 
 
@@ -145,7 +150,8 @@ def number_in(value: bytes) -> int:
     return int(number)
 
 
-def _flush(writer: Producer) -> None:
+def flush(writer: Producer) -> None:
+    """Return when all records are acknowledged."""
     left = writer.flush(FLUSH_TIMEOUT_S)
     if left:
         raise TimeoutError(f"{left} records were not acknowledged within {FLUSH_TIMEOUT_S:g} s")

@@ -18,8 +18,8 @@ from typing import Any
 
 import psutil
 
+from bench.broadcast import Stream, run
 from bench.ground import ACTIVE, ground, interruptible, say, wait_for
-from bench.streams import Stream, run
 from twinlog.ordering import callers, fleet, submission
 from twinlog.ordering.comparison import compare
 from twinlog.ordering.fleet import Fleet, Options, Recorded

@@ -1,140 +1,157 @@
-"""Broadcast streams that cost next to nothing, so that what is measured is the orderer.
+"""Jobs on streams: how soon a record is passed on, and what a windowed sum costs beside Kafka Streams.
 
-Each stream is a connection of its own. Everything is prepared before the clock starts: the frames of all
-messages stand ready, and while it runs bytes are written as far as the orderer's windows go and answers
-are counted. It speaks just enough HTTP/2 for that, and fails on any answer that is not a success.
+Run by `make bench-streams`. First 1,000 records a second go through a job that works record by record:
+in real-time mode, then the same in micro-batches, one after the other in one run. A record's age is
+counted from when it is handed to the producer to when a reader of the output has it. Then come the sums
+of `bench/totals.py`. Broker, jobs and load share this machine. The last line on stdout is JSON.
 """
 
 from __future__ import annotations
 
-import selectors
-import socket
+import argparse
+import json
+import os
+import statistics
+import threading
 import time
-from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from twinlog.ordering import frames
-from twinlog.ordering.callers import BROADCAST
-from twinlog.ordering.proto import orderer_pb2
+import psutil
+from confluent_kafka import Consumer, TopicPartition
 
-_HEADERS = frames.header_block(
-    [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", BROADCAST),
-        (":authority", "bench"),
-        ("te", "trailers"),
-        ("content-type", "application/grpc"),
-    ]
-)
-_WINDOW_BYTES = 2**30
-_READ_BYTES = 256 * 1024
-_GOOD = orderer_pb2.BroadcastResponse(status="SUCCESS").SerializeToString()
-_ANSWER = b"\x00" + len(_GOOD).to_bytes(4, "big") + _GOOD
+from bench import totals
+from bench.ground import ACTIVE, Ground, ground, interruptible, say, wait_for
+from bench.load import Stream
+from bench.measuring import Latency
+from twinlog.spec.model import KAFKA_VERSION
 
-
-class Stream:
-    """One connection with one call."""
-
-    def __init__(self, address: str, messages: Sequence[bytes], in_flight: int) -> None:
-        host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), 10.0)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._frames = [_framed(message) for message in messages]
-        self._next = 0
-        self._in_flight = in_flight
-        self._window = self._shared_window = 0
-        self._rest = b""
-        self._answers = b""
-        self._unsent = b""
-        self.answered = 0
-        more = frames.window_update(0, _WINDOW_BYTES)
-        ours = frames.settings([(frames.INITIAL_WINDOW_SIZE, _WINDOW_BYTES)])
-        begin = frames.frame(frames.HEADERS, frames.END_HEADERS, 1, _HEADERS)
-        self.socket.sendall(frames.PREFACE + ours + more + begin)
-        while not self._window:  # the orderer's own settings come first
-            self._take(self.socket.recv(_READ_BYTES))
-        self.socket.setblocking(False)
-
-    @property
-    def is_done(self) -> bool:
-        """True when everything was answered."""
-        return self.answered == len(self._frames)
-
-    def send(self) -> None:
-        """Write as much as the orderer lets us."""
-        ready = [self._unsent] if self._unsent else []
-        while self._next < len(self._frames) and self._next - self.answered < self._in_flight:
-            one = self._frames[self._next]
-            size = len(one) - frames.HEADER_BYTES
-            if size > self._window or size > self._shared_window:
-                break
-            self._window -= size
-            self._shared_window -= size
-            self._next += 1
-            ready.append(one)
-        if ready:
-            data = b"".join(ready)
-            try:
-                sent = self.socket.send(data)
-            except BlockingIOError:
-                sent = 0
-            self._unsent = data[sent:]
-
-    def receive(self) -> None:
-        """Count answers."""
-        data = self.socket.recv(_READ_BYTES)
-        if not data:
-            raise ConnectionError("the orderer has ended the connection")
-        self._take(data)
-
-    def _take(self, data: bytes) -> None:
-        found, self._rest = frames.split(self._rest + data, frames.LARGEST_FRAME_BYTES)
-        for one in found:
-            if one.kind == frames.DATA:
-                self._count(one.payload)
-            elif one.kind == frames.WINDOW_UPDATE:
-                more = frames.read_number(one.payload)
-                if one.stream_id:
-                    self._window += more
-                else:
-                    self._shared_window += more
-            elif one.kind == frames.SETTINGS and not one.flags & frames.ACK:
-                self._shared_window = frames.DEFAULT_WINDOW_BYTES
-                self._window = dict(frames.read_settings(one.payload))[frames.INITIAL_WINDOW_SIZE]
-            elif one.kind in (frames.GOAWAY, frames.RST_STREAM):
-                raise ConnectionError(f"the orderer has ended the call: {one.payload!r}")
-
-    def _count(self, payload: bytes) -> None:
-        answers = self._answers + payload
-        count = len(answers) // len(_ANSWER)
-        whole = count * len(_ANSWER)
-        if answers[:whole] != _ANSWER * count:
-            raise ConnectionError(f"a message was refused: {answers[:whole]!r}")
-        self.answered += count
-        self._answers = answers[whole:]
+IN, OUT, DEAD = "clicks", "passed", "dead"
+PARTITIONS = 2
+MODES = {"real_time": "at-least-once", "micro_batch": "exactly-once"}
+USERS = {
+    totals.USER: {
+        "produce": ["*"],
+        "consume": ["*"],
+        "create": ["*"],
+        "groups": [f"{totals.USER}-*"],
+        "transactions": [f"{totals.USER}-*"],
+    }
+}
+START_TIMEOUT_S = 120.0
 
 
-def run(streams: Sequence[Stream], timeout_s: float) -> float:
-    """Have all streams send everything; the seconds until the last answer."""
-    began_s = time.perf_counter()
-    with selectors.DefaultSelector() as selector:
-        for stream in streams:
-            selector.register(stream.socket, selectors.EVENT_READ, stream)
-            stream.send()
-        open_streams = len(streams)
-        while open_streams:
-            if time.perf_counter() - began_s > timeout_s:
-                raise TimeoutError(f"not everything was answered after {timeout_s:g} s")
-            for key, _ in selector.select(0.01):
-                stream = key.data
-                stream.receive()
-                if stream.is_done:
-                    selector.unregister(stream.socket)
-                    open_streams -= 1
-            for stream in streams:
-                stream.send()
-    return time.perf_counter() - began_s
+def relay(guarantee: str, topic: str) -> dict[str, Any]:
+    """The job: filter and mask."""
+    fields = {"id": "long", "card": "string", "sent": "long"}
+    return {
+        "read": {"c": {"topic": IN, "value": {"format": "json", "fields": fields}}},
+        "sql": "SELECT id, concat('…', right(card, 4)) AS card, sent FROM c WHERE id % 10 <> 0",
+        "write": {"topic": topic},
+        "guarantee": guarantee,
+        "dead_letters": DEAD,
+        "every": "10ms",
+    }
 
 
-def _framed(message: bytes) -> bytes:
-    return frames.frame(frames.DATA, 0, 1, b"\x00" + len(message).to_bytes(4, "big") + message)
+def click(number: int) -> bytes:
+    """A record that knows when it was made, in nanoseconds."""
+    return json.dumps({"id": number, "card": "4111111111111111", "sent": time.time_ns()}).encode()
+
+
+class Reader(threading.Thread):
+    """Reads what a job writes, and notes how old records are when they arrive."""
+
+    def __init__(self, on: Ground, topic: str) -> None:
+        super().__init__(name="reader", daemon=True)
+        settings = {
+            **on.home.admin_access(ACTIVE).librdkafka(),
+            "group.id": "bench-reader",
+            "isolation.level": "read_committed",
+        }
+        self._consumer = Consumer(settings)
+        self._consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+        self._over = threading.Event()
+        self.ages: list[tuple[int, float]] = []  # when it was sent, and its age in milliseconds
+
+    def run(self) -> None:
+        """Read until told to end."""
+        while not self._over.is_set():
+            message = self._consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                now, sent = time.time_ns(), json.loads(message.value())["sent"]
+                self.ages.append((sent, (now - sent) / 1e6))
+        self._consumer.close()
+
+    def end(self) -> None:
+        """Read no more."""
+        self._over.set()
+        self.join()
+
+
+def latency(on: Ground, mode: str, per_second: int, seconds: int) -> dict[str, Any]:
+    """How old records are when they arrive, in one mode."""
+    topic = f"{OUT}-{mode.replace('_', '-')}"
+    declared = {IN: {"partitions": PARTITIONS}, topic: {"partitions": PARTITIONS}, DEAD: {}}
+    job = f"relay-{mode.replace('_', '-')}"
+    replace(on, declared={**on.declared, "streams": {job: relay(MODES[mode], topic)}}).write_file(declared)
+    on.run("apply", "--yes")
+    on.run("stream", "up")
+    reader = Reader(on, topic)
+    reader.start()
+    load = Stream(on, [(IN, number) for number in range(PARTITIONS)], per_second, click, **{"linger.ms": 0})
+    load.start()
+    try:
+        wait_for("the first record", lambda: bool(reader.ages), START_TIMEOUT_S)
+        begun = time.time_ns() + seconds * 10**9 // 2  # Spark and the brokers warm up
+        ended = begun + seconds * 10**9
+        wait_for("the end", lambda: reader.ages[-1][0] > ended, seconds * 2 + START_TIMEOUT_S)
+    finally:
+        load.halt()
+        reader.end()
+        on.run("stream", "down")
+    found = Latency.of([age for sent, age in reader.ages if begun <= sent < ended]).as_json()
+    say(f"{mode}: {found}")
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="bench.streams", description=__doc__)
+    parser.add_argument("--per-second", type=int, default=1000, help="records of the latency's load")
+    parser.add_argument("--seconds", type=int, default=20, help="for which latency is looked at")
+    parser.add_argument("--records", type=int, default=4_000_000, help="of the backlog that is summed up")
+    parser.add_argument("--rounds", type=int, default=1, help="how often each side sums it up")
+    parser.add_argument("--only", choices=("latency", "aggregate"), help="one part")
+    chosen = parser.parse_args()
+    began_at = os.getloadavg()[0]
+    told: dict[str, Any] = {"bench": "streams", "p50_ms": None, "p99_ms": None, "aggregate_ratio": None}
+    with interruptible(), ground("streams", 1, (ACTIVE,), users=USERS) as on:
+        if chosen.only != "aggregate":
+            for mode in MODES:
+                told[mode] = latency(on, mode, chosen.per_second, chosen.seconds)
+            told |= {name: round(told["real_time"][name], 2) for name in ("p50_ms", "p99_ms")}
+        if chosen.only != "latency":
+            told |= aggregate(totals.measure(on, chosen.records, chosen.rounds))
+    told |= {
+        "per_second": chosen.per_second,
+        "records": chosen.records,
+        "kafka": KAFKA_VERSION,
+        "cores": os.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9),
+        "load_before": round(began_at, 1),
+    }
+    print(json.dumps(told))
+
+
+def aggregate(found: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
+    """Both sides' rounds, and how much more ours does with a core, by medians."""
+    ours, theirs = (
+        statistics.median(one["records_per_s_per_core"] for one in found[name])
+        for name in (totals.Ours.name, totals.KafkaStreams.name)
+    )
+    return {**found, "aggregate_ratio": round(ours / theirs, 2)}
+
+
+if __name__ == "__main__":
+    main()

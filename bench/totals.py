@@ -1,0 +1,360 @@
+"""A windowed sum over a backlog: our job and Kafka Streams with the same topology, in turns.
+
+Both read JSON with a key of Java's, sum by key and minute of the event, write each sum once when its
+window is over, promise exactly once and keep their state in RocksDB, at the same site over the same
+listener. What counts is records for each second of processor time of all of their processes (ours:
+driver, Spark's JVM, Python workers), from the first tenth of the backlog to its end. Afterwards all sums
+are compared with Python's.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+from confluent_kafka import Consumer, TopicPartition
+
+from bench import load
+from bench.ground import ACTIVE, Ground, say, wait_for
+from bench.measuring import WARM_SHARE, Cpu
+from bench.peers import END_TIMEOUT_S, family, kill
+from twinlog.durable import write_secret, write_text
+from twinlog.machine import cache_directory
+from twinlog.progress import Silent
+from twinlog.sites.jars import ensure_jars, parse_lock
+from twinlog.sites.java import find_java
+from twinlog.sites.properties import log_configuration
+from twinlog.streams.places import background, directory
+
+HERE = Path(__file__).parent
+LOCK, SOURCE = HERE / "kafka-streams-jars.lock", HERE / "Totals.java"
+USER = "peer"
+TOPIC = "readings"
+PARTITIONS = 4
+TURBINES = 1000
+PER_SECOND = 2000  # records for each second of the event time
+WINDOW_S, LATE_S = 60, 120
+BEGIN = 1_767_225_600  # 2026-01-01, UTC
+TIMEOUT_S = 600.0
+LOOK_AGAIN_S = 0.1
+HEAP = "1g"
+
+Sums = Counter[tuple[int, str, int, int]]  # turbine, begin, kilowatts, records
+
+
+@dataclass(frozen=True)
+class Worked:
+    """How fast and at what cost a backlog was summed up, from the first tenth to the end."""
+
+    records: int
+    seconds: float
+    cpu_s: float
+
+    def as_json(self) -> dict[str, float]:
+        """For the last line."""
+        return {
+            "records_per_s": round(self.records / self.seconds),
+            "records_per_s_per_core": round(self.records / self.cpu_s),
+            "cores": round(self.cpu_s / self.seconds, 2),
+        }
+
+
+class Side(Protocol):
+    """One of the two that are compared."""
+
+    name: str
+
+    def topics(self, number: int) -> dict[str, Any]:
+        """What it writes in a round."""
+
+    def start(self, number: int) -> None:
+        """Begin with nothing done."""
+
+    def done(self, number: int) -> int:
+        """How many records it is done with for good."""
+
+    def stop(self) -> None:
+        """End in order; harmless if it does not run."""
+
+    def processes(self) -> list[psutil.Process]:
+        """All of its processes."""
+
+
+class Ours:
+    """The job of the file."""
+
+    name = "ours"
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+
+    def topics(self, number: int) -> dict[str, Any]:
+        """What it writes in a round."""
+        return {f"{self.name}-{number}": {"partitions": PARTITIONS}, "dead": {}}
+
+    def start(self, number: int) -> None:
+        """Begin with nothing done."""
+        jobs = {f"totals-{number}": job(f"{self.name}-{number}")}
+        declared = {**self._ground.declared, "streams": jobs, "pipeline": {"memory": HEAP.upper() + "iB"}}
+        replace(self._ground, declared=declared).write_file(
+            json.loads(self._ground.file.read_text())["topics"]
+        )
+        self._ground.run("apply", "--yes")
+        self._ground.run("stream", "up")
+
+    def done(self, number: int) -> int:
+        """How many records it is done with for good."""
+        checkpoint = directory(self._ground.home) / f"totals-{number}" / "checkpoint"
+        done = max((int(file.name) for file in checkpoint.glob("commits/[0-9]*")), default=None)
+        if done is None:
+            return 0
+        lines = (checkpoint / f"offsets/{done}").read_text().splitlines()
+        return sum(sum(json.loads(line)[TOPIC].values()) for line in lines if f'"{TOPIC}":' in line)
+
+    def stop(self) -> None:
+        """End in order; harmless if it does not run."""
+        self._ground.run("stream", "down")
+
+    def processes(self) -> list[psutil.Process]:
+        """All of its processes."""
+        return family(background(self._ground.home).find())
+
+
+def job(topic: str) -> dict[str, Any]:
+    """The sum as the file declares it."""
+    source = {
+        "topic": TOPIC,
+        "key": "int",
+        "value": {"format": "json", "fields": {"at": "timestamp", "kw": "double"}},
+        "time": "at",
+        "watermark": f"{LATE_S}s",
+    }
+    columns = "key AS turbine, period.start AS begin, sum(kw) AS kw, count(*) AS n"
+    return {
+        "kind": "aggregate",
+        "read": {"r": source},
+        "window": {"size": f"{WINDOW_S}s"},
+        "sql": f"SELECT {columns} FROM r GROUP BY period, key",
+        "write": {"topic": topic, "key": {"column": "turbine", "format": "int"}},
+        "dead_letters": "dead",
+    }
+
+
+class KafkaStreams:
+    """The same in Java, as a process of its own."""
+
+    name = "kafka_streams"
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._directory = ground.directory / self.name
+        self._directory.mkdir()
+        self._jars = ensure_jars(cache_directory(), Silent(), parse_lock(LOCK.read_text()))
+        self._process: subprocess.Popen[bytes] | None = None
+        compiler = find_java().binary.resolve().parent / "javac"
+        classes = ["-d", str(self._directory), "-cp", ":".join(map(str, self._jars))]
+        subprocess.run([str(compiler), *classes, str(SOURCE)], check=True)
+
+    def topics(self, number: int) -> dict[str, Any]:
+        """What it writes in a round."""
+        return {f"{self.name}-{number}": {"partitions": PARTITIONS}}
+
+    def start(self, number: int) -> None:
+        """Begin with nothing done."""
+        settings = self._directory / "client.properties"
+        write_secret(settings, self._ground.run("client", USER, "--site", ACTIVE, "--format", "java"))
+        logging = self._directory / "log4j2.properties"
+        write_text(logging, log_configuration(str(self._directory / "log")))
+        command = [
+            str(find_java().binary),
+            f"-Xmx{HEAP}",
+            "-XX:+UseG1GC",
+            f"-Dlog4j2.configurationFile={logging}",
+            "-cp",
+            ":".join(map(str, [self._directory, *self._jars])),
+            SOURCE.stem,
+            str(settings),
+            _application(number),
+            str(self._directory / "state"),
+            TOPIC,
+            f"{self.name}-{number}",
+            str(WINDOW_S),
+            str(LATE_S),
+        ]
+        with (self._directory / "output").open("ab") as output:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+
+    def done(self, number: int) -> int:
+        """How many records it is done with for good."""
+        asking = Consumer(
+            {**self._ground.home.admin_access(ACTIVE).librdkafka(), "group.id": _application(number)}
+        )
+        try:
+            places = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
+            return sum(max(0, place.offset) for place in asking.committed(places, timeout=10.0))
+        finally:
+            asking.close()
+
+    def stop(self) -> None:
+        """End in order; harmless if it does not run."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(END_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                kill(self.processes())
+            self._process = None
+
+    def processes(self) -> list[psutil.Process]:
+        """All of its processes."""
+        if self._process is None or self._process.poll() is not None:
+            return []
+        return family(psutil.Process(self._process.pid))
+
+
+def _application(number: int) -> str:
+    return f"{USER}-totals-{number}"
+
+
+def second(number: int) -> str:
+    """A time of the events, as both sides write it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(BEGIN + number))
+
+
+def record(number: int) -> tuple[int, str, int]:
+    """Turbine, time and kilowatts of one reading; whole numbers, so that sums do not depend on the order."""
+    return number * 7919 % TURBINES, second(number // PER_SECOND), number % 4096
+
+
+def expected(records: int) -> Sums:
+    """What comes out, by plain Python."""
+    kilowatts: Counter[tuple[int, str]] = Counter()
+    counts: Counter[tuple[int, str]] = Counter()
+    for number in range(records):
+        turbine, _, kw = record(number)
+        group = turbine, second(number // PER_SECOND // WINDOW_S * WINDOW_S)
+        kilowatts[group] += kw
+        counts[group] += 1
+    return Counter({(*group, kilowatts[group], counts[group]): 1 for group in counts})
+
+
+def write_backlog(ground: Ground, records: int) -> None:
+    """All readings, each turbine's in one partition."""
+    writer = load.producer(ground)
+    for number in range(records):
+        turbine, at, kw = record(number)
+        value = f'{{"at": "{at}", "kw": {kw}}}'.encode()
+        load.put(writer, TOPIC, value, struct.pack(">i", turbine), turbine % PARTITIONS)
+    load.flush(writer)
+
+
+def close_windows(ground: Ground, records: int) -> None:
+    """One record in each partition, so late that all windows before it are over."""
+    writer = load.producer(ground)
+    at = second(records // PER_SECOND + 100 * (WINDOW_S + LATE_S))
+    for partition in range(PARTITIONS):
+        value = f'{{"at": "{at}", "kw": 0}}'.encode()
+        load.put(writer, TOPIC, value, struct.pack(">i", partition), partition)
+    load.flush(writer)
+
+
+def watch(done: Callable[[], int], cpu: Cpu, records: int) -> Worked:
+    """Watch a side until it is done with all records."""
+    warm: list[tuple[float, int, float]] = []
+    last: list[tuple[float, int, float]] = []
+
+    def is_over() -> bool:
+        count, now, used = done(), time.monotonic(), cpu.seconds()
+        if count >= records * WARM_SHARE and not warm:
+            warm.append((now, count, used))
+        if count >= records:
+            last.append((now, count, used))
+        return bool(last)
+
+    wait_for("all records", is_over, TIMEOUT_S)
+    (first_at, first, first_used), (at, count, used) = warm[0], last[0]
+    if count == first:
+        raise ValueError("all was done at once: more records are needed")
+    return Worked(count - first, at - first_at, used - first_used)
+
+
+def sums(ground: Ground, topic: str) -> Sums:
+    """What a side has written until now, for readers of committed records."""
+    settings: Mapping[str, Any] = {
+        **ground.home.admin_access(ACTIVE).librdkafka(),
+        "group.id": "bench-reader",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+    }
+    reader = Consumer(dict(settings))
+    found: Sums = Counter()
+    ended: set[int] = set()
+    reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+    try:
+        while len(ended) < PARTITIONS:
+            for message in reader.consume(10_000, 1.0):
+                if message.error() is not None:
+                    ended.add(message.partition())
+                else:
+                    told = json.loads(message.value())
+                    begin = told["begin"].replace(".000Z", "Z").replace("Z", ".000Z")
+                    found[told["turbine"], begin, int(told["kw"]), told["n"]] += 1
+    finally:
+        reader.close()
+    return found
+
+
+def measure(ground: Ground, records: int, rounds: int) -> dict[str, list[dict[str, float]]]:
+    """Both sides in turns; gives their rounds."""
+    sides: list[Side] = [Ours(ground), KafkaStreams(ground)]
+    declared: dict[str, Any] = {TOPIC: {"partitions": PARTITIONS}}
+    for side in sides:
+        for number in range(rounds):
+            declared |= side.topics(number)
+    ground.write_file(declared)
+    ground.run("apply", "--yes")
+    say(f"writing {records} readings")
+    write_backlog(ground, records)
+    wanted = expected(records)
+    found: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
+    for number in range(rounds):
+        for side in sides:
+            with _running(side, number):
+                worked = watch(partial(side.done, number), Cpu(side.processes), records)
+            found[side.name].append(worked.as_json())
+            say(f"{side.name}, round {number}: {found[side.name][-1]}")
+    # Not before: who has not read all else yet would find it too late.
+    close_windows(ground, records)
+    for side in sides:
+        with _running(side, rounds - 1):
+            say(f"{side.name}: comparing {len(wanted)} sums")
+            wait_for("all sums", partial(_same, ground, f"{side.name}-{rounds - 1}", wanted), TIMEOUT_S)
+    return found
+
+
+@contextmanager
+def _running(side: Side, number: int) -> Iterator[None]:
+    try:
+        side.start(number)
+        yield
+    finally:
+        side.stop()
+
+
+def _same(ground: Ground, topic: str, wanted: Sums) -> bool:
+    found = sums(ground, topic)
+    if set(found) - set(wanted) or max(found.values(), default=0) > 1:
+        raise ValueError(f"{topic} has sums that it should not have: {list((found - wanted).items())[:3]}")
+    return len(found) == len(wanted)
