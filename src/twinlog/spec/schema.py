@@ -138,6 +138,7 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "master": "Where Spark runs: local, local[4], spark://host:7077, yarn, k8s://…",
         "memory": "Memory of Spark's driver.",
         "settings": "Spark's own settings, spark.….",
+        "checkpoints": "Where jobs keep their checkpoints: any path that Hadoop knows, as in hdfs://host/streams.",
     },
     Job: {
         "kind": "stream: record by record. table: latest values by key. lake: all records. aggregate, join.",

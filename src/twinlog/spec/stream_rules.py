@@ -26,6 +26,10 @@ def of_streams(bus: Bus) -> Findings:
     if bus.streams and PROGRESS_TOPIC in bus.topics:
         what = f"{PROGRESS_TOPIC} is the topic in which jobs note their progress, made by Twinlog"
         yield Finding(("topics", PROGRESS_TOPIC), what, "remove it", at_key=True)
+    where = bus.pipeline.checkpoints
+    if where is not None and not where.startswith("/") and "://" not in where:
+        what = f"{where} is no path: from where would it be counted?"
+        yield Finding(("pipeline", "checkpoints"), what, "/data/streams, or hdfs://host/streams")
 
 
 def of_job(bus: Bus, name: str) -> Findings:

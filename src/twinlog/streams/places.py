@@ -1,17 +1,15 @@
 """Where the jobs of a bus keep what is theirs: one directory for each, in the bus's directory.
 
-A checkpoint and its `run` belong together: notes in the progress topic bear the run, so that a job
-that begins anew is not taken for one that has written its batches already.
+Checkpoints can be elsewhere, on any file system that Hadoop reaches; tables, and lakes without a path
+of their own, are on this machine.
 """
 
 from __future__ import annotations
 
 import sys
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from twinlog.durable import make_private_directory, write_text
 from twinlog.sites.background import Background
 from twinlog.sites.home import Home
 
@@ -36,11 +34,7 @@ class Place:
     """The directory of one query; a job has one, and another for its dead letters."""
 
     directory: Path
-
-    @property
-    def checkpoint(self) -> Path:
-        """What Spark keeps."""
-        return self.directory / "checkpoint"
+    checkpoints: str  # a directory, or a path of another file system
 
     @property
     def table(self) -> Path:
@@ -52,15 +46,11 @@ class Place:
         """The Delta table of a lake whose path the file does not say."""
         return self.directory / "lake"
 
-    def run(self) -> str:
-        """What tells this checkpoint from one that was here before."""
-        file = self.directory / "run"
-        if not file.exists() or not self.checkpoint.exists():
-            make_private_directory(self.directory)
-            write_text(file, uuid.uuid4().hex[:12])
-        return file.read_text().strip()
-
 
 def place(home: Home, query: str) -> Place:
     """The place of one query."""
-    return Place(directory(home) / query)
+    own = directory(home) / query
+    elsewhere = home.bus.pipeline.checkpoints
+    if elsewhere is None:
+        return Place(own, str(own))
+    return Place(own, f"{elsewhere.rstrip('/')}/{home.bus.bus}/{query}")

@@ -14,11 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
+from twinlog.durable import make_private_directory
 from twinlog.sites.home import Home
 from twinlog.spec.implied import STREAMS_USER
 from twinlog.spec.streams import Emit, Guarantee, Job, Kind, Source
 from twinlog.streams import frames, lanes, rewriting
+from twinlog.streams.checkpoints import Checkpoint
 from twinlog.streams.columns import DATE
+from twinlog.streams.outputs import Output
 from twinlog.streams.places import Place, place
 from twinlog.streams.planning import Mode, can_fail, emits, has_state, mode_of, reads_table
 from twinlog.streams.session import session_for
@@ -30,6 +33,14 @@ from twinlog.wire.clientfiles.write import java_settings
 CHECKPOINT_EVERY = "10 seconds"  # in real-time mode, where nothing waits for it
 COMPACT_EVERY = 50  # batches: each leaves a small file for each of its partitions
 Batch = Callable[[DataFrame, int], None]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A query that was started; `note_ends` is to be told of each batch, if nobody else notes them."""
+
+    query: StreamingQuery
+    note_ends: Callable[[int], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,12 +75,20 @@ def names(name: str, job: Job) -> list[str]:
     return [name, *(f"{name}.{alias}.dead" for alias in doubtful)]
 
 
-def start(ground: Ground, job_name: str, query: str) -> StreamingQuery:
+def start(ground: Ground, job_name: str, query: str) -> Running:
     """Start one query of a job, where its checkpoint says."""
     job = ground.home.bus.streams[job_name]
     where = place(ground.home, query)
-    session = session_for(ground.spark, job.tasks)
+    make_private_directory(where.directory)
     sink = _Sink(ground, query, where, job)
+    begun = _begin(ground, sink, job_name, query)
+    is_ours = query != job_name or job.guarantee is Guarantee.EXACTLY_ONCE
+    return Running(begun, None if is_ours else sink.note_ends)
+
+
+def _begin(ground: Ground, sink: _Sink, job_name: str, query: str) -> StreamingQuery:
+    job = ground.home.bus.streams[job_name]
+    session = session_for(ground.spark, job.tasks)
     if query != job_name:
         source = job.read[query.removeprefix(f"{job_name}.").removesuffix(".dead")]
         return sink.dead_letters(_records(ground, session, job, source), source, job_name)
@@ -121,7 +140,9 @@ class _Sink:
         self._query = query
         self._where = where
         self._job = job
-        self._run = where.run()
+        self._checkpoint = Checkpoint(ground.spark, where)
+        self._run = self._checkpoint.run()
+        self._output = _output(ground, query, job)
 
     def one_by_one(self, rows: DataFrame) -> StreamingQuery:
         """Rows that each come of one record."""
@@ -171,6 +192,10 @@ class _Sink:
         """The latest value of each key, and each change in a topic if that is wanted."""
         store = Store(self._where.table)
         store.create()
+        if store.version()[0] != self._run and self._checkpoint.history().committed:
+            # The table of this checkpoint is on another machine, or was deleted: from the beginning, then.
+            self._checkpoint.forget()
+            self._run = self._checkpoint.run()
         topic = self._job.write.topic if self._job.write is not None else None
 
         def prepare(batch: DataFrame) -> DataFrame:
@@ -234,8 +259,14 @@ class _Sink:
                 batch=number,
             )
             prepare(batch).foreachPartition(lanes.writer(writing))
+            self.note_ends(number)
 
         return write
+
+    def note_ends(self, number: int) -> None:
+        """Keep how far the output is, now that a batch is done."""
+        assert self._output is not None
+        self._checkpoint.note_ends(number, self._output.ends())
 
     @property
     def _pause(self) -> str:
@@ -256,8 +287,16 @@ class _Sink:
         return self._begun(writer.outputMode(mode).trigger(processingTime=self._pause))
 
     def _begun(self, writer: DataStreamWriter) -> StreamingQuery:
-        location = str(self._where.checkpoint)
-        return writer.queryName(self._query).option("checkpointLocation", location).start()
+        return writer.queryName(self._query).option("checkpointLocation", self._checkpoint.location).start()
+
+
+def _output(ground: Ground, query: str, job: Job) -> Output | None:
+    """The topic that a query writes, if it writes one."""
+    is_dead = query.endswith(".dead")
+    topic = job.dead_letters if is_dead else job.write.topic if job.write is not None else None
+    if topic is None:
+        return None
+    return Output(ground.access, topic, ground.home.bus.topics[topic].partitions)
 
 
 class _Kept:

@@ -4,7 +4,7 @@ One Spark application for all jobs. It runs until SIGTERM. A query that ends is 
 pause that grows with each failure; what it had not finished it does again, and its sink sees to it that
 nothing is there twice. If Spark itself dies, the program begins again from nothing. When another site
 becomes active, all queries are started again there: offsets are the same on both sites, so checkpoints
-go on fitting.
+go on fitting, as far as a failover has lost nothing (`retreat`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,12 +29,11 @@ from twinlog.sites.home import Home
 from twinlog.spec.effective import largest_message_bytes
 from twinlog.spec.implied import STREAMS_USER
 from twinlog.spec.load import load
-from twinlog.spec.model import Role
 from twinlog.spec.streams import Kind
 from twinlog.streams import checking
 from twinlog.streams.board import Board, News, behind_records, late_records, write_board
 from twinlog.streams.places import background
-from twinlog.streams.planning import endless_slots
+from twinlog.streams.planning import Mode, endless_slots, mode_of
 from twinlog.wire.clientfiles.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -54,7 +55,10 @@ class _Run:
 
     news: News
     query: StreamingQuery | None = None
+    note_ends: Callable[[int], None] | None = None
+    is_ending: bool = False  # it was told to stop, and has not yet
     again_at: float = 0.0
+    is_real_time: bool = False  # then every batch that Spark tells of was run, an empty one too
     heard_at: str = ""  # the time of the last trigger that Spark told of
     at_end_at: float = 0.0
 
@@ -91,15 +95,17 @@ class _Runner:
     """Keeps every query running at the active site."""
 
     def __init__(self, home: Home, spark: SparkSession) -> None:
-        from twinlog.streams import queries  # noqa: PLC0415  needs pyspark
+        from twinlog.streams import queries, retreat  # noqa: PLC0415  need pyspark
 
         self._queries = queries
+        self._settle = retreat.settle
         self._home = home
         self._spark = spark
         self._ground: Ground | None = None
+        self._term = 0
         self.board = Board(pid=os.getpid())
         self._runs = [
-            _Run(News(query, name))
+            _Run(News(query, name), is_real_time=query == name and mode_of(job)[0] is Mode.REAL_TIME)
             for name, job in home.bus.streams.items()
             for query in queries.names(name, job)
         ]
@@ -107,16 +113,18 @@ class _Runner:
 
     def turn(self) -> None:
         """Look after every query once."""
-        active = next(site for site in self._home.bus.sites if self._home.role(site) is Role.ACTIVE)
-        if active != self.board.site:
+        state = self._home.state()
+        if (state.active, state.term) != (self.board.site, self._term):
             self.end()
-            self._ground = self._at(active)
-            self.board.site = active
-            _log(f"jobs run at site {active}")
+            self._ground = self._at(state.active)
+            self.board.site, self._term = state.active, state.term
+            _log(f"jobs run at site {state.active}")
         now = time.monotonic()
         for one in self._runs:
             if one.query is None and now >= one.again_at:
                 self._start(one, now)
+            elif one.query is not None and one.is_ending:
+                _await_end(one, one.query)
             elif one.query is not None:
                 self._look(one, one.query, now)
 
@@ -131,11 +139,11 @@ class _Runner:
 
     def end(self) -> None:
         """Stop all queries; a batch that is under way is run again the next time."""
+        running = [one for one in self._runs if one.query is not None]
+        if running:
+            with ThreadPoolExecutor(len(running)) as pool:  # each may wait for a site that is gone
+                list(pool.map(_stop, running))
         for one in self._runs:
-            if one.query is not None:
-                with suppress(Exception):  # a query that failed meanwhile is ended as well
-                    one.query.stop()
-                one.query = None
             one.news.state = "waiting"
             one.again_at = 0.0
 
@@ -147,7 +155,11 @@ class _Runner:
     def _start(self, one: _Run, now: float) -> None:
         assert self._ground is not None
         try:
-            one.query = self._queries.start(self._ground, one.news.job, one.news.query)
+            done = self._settle(self._spark, self._home, one.news.job, one.news.query)
+            if done:
+                _log(f"{one.news.query} {done}")
+            begun = self._queries.start(self._ground, one.news.job, one.news.query)
+            one.query, one.note_ends = begun.query, begun.note_ends
         except Exception as error:  # Spark's, of many kinds: all mean that it does not run
             self._failed(one, str(error), now)
             return
@@ -163,6 +175,24 @@ class _Runner:
         _log(f"{one.news.query} ended, and is started again in {pause:g} s: {why}")
 
 
+def _stop(one: _Run) -> None:
+    assert one.query is not None
+    one.is_ending = True
+    with suppress(Exception):  # a query that failed meanwhile is ended as well
+        one.query.stop()
+    _await_end(one, one.query)
+
+
+def _await_end(one: _Run, query: StreamingQuery) -> None:
+    """Let a query go that has stopped; until then another must not use its checkpoint."""
+    try:
+        ended = not query.isActive
+    except Exception:  # py4j's: Spark is gone, and the query with it
+        ended = True
+    if ended:
+        one.query, one.is_ending = None, False
+
+
 def _hear(one: _Run, query: StreamingQuery, now: float) -> None:
     """Take what Spark says of a query into the news."""
     recent = query.recentProgress
@@ -173,7 +203,10 @@ def _hear(one: _Run, query: StreamingQuery, now: float) -> None:
         # Not by its number: while nothing comes, Spark tells of the next batch as if it were an empty one.
         if progress["timestamp"] > one.heard_at:
             one.heard_at, news.batch = progress["timestamp"], progress["batchId"]
-            news.records += progress.get("numInputRows") or 0
+            rows = progress.get("numInputRows") or 0
+            news.records += rows
+            if one.note_ends is not None and (rows or one.is_real_time):
+                one.note_ends(news.batch)
             news.late_records += late_records(progress)
             news.failures, news.last_error = 0, ""
     news.records_per_s = last.get("processedRowsPerSecond")

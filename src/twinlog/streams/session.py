@@ -18,6 +18,7 @@ from twinlog.sites.jars import ensure_jars, parse_lock
 from twinlog.sites.java import find_java
 from twinlog.spec.model import Pipeline
 from twinlog.streams.planning import cores_of
+from twinlog.streams.rewinding import KEPT
 
 APPLICATION = "twinlog-streams"
 FAILURES = 4  # attempts of one task before its query is ended
@@ -60,7 +61,7 @@ def start(pipeline: Pipeline, name: str, needed: int, *, with_lake: bool = False
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",  # it would put lanes together as it sees fit
         "spark.sql.streaming.stateStore.providerClass": _ROCKS,
-        "spark.sql.streaming.minBatchesToRetain": "20",
+        "spark.sql.streaming.minBatchesToRetain": str(KEPT),  # a failover may go back so far
         "spark.authenticate": str(not is_local).lower(),
         "spark.network.crypto.enabled": str(not is_local).lower(),
     }

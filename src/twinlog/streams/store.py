@@ -4,6 +4,9 @@ The job's driver writes a batch of changes and the batch's number in one transac
 Spark runs again changes nothing. `twinlog table` and joins read it at the same time (SQLite's
 write-ahead log lets them). Of two changes of one key the one at the higher offset counts: a key has
 one partition, as in a compacted topic. A run that begins anew begins with an empty table.
+
+For the last batches it is kept what each has replaced, so that a table can go back to a batch when a
+failover has lost records.
 """
 
 from __future__ import annotations
@@ -12,17 +15,23 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from twinlog.durable import make_private_directory
 from twinlog.errors import SiteError
+from twinlog.streams.rewinding import KEPT
 
 NOTHING = -1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows (
     key TEXT PRIMARY KEY, value TEXT, partition INTEGER NOT NULL, offset INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS replaced (
+    key TEXT, batch INTEGER, value TEXT, partition INTEGER, offset INTEGER, PRIMARY KEY (key, batch)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS replaced_in ON replaced (batch);
 CREATE TABLE IF NOT EXISTS progress (
     one INTEGER PRIMARY KEY CHECK (one = 1), run TEXT NOT NULL, batch INTEGER NOT NULL
 );
@@ -33,6 +42,16 @@ ON CONFLICT (key) DO UPDATE
 SET value = excluded.value, partition = excluded.partition, offset = excluded.offset
 WHERE excluded.partition <> rows.partition OR excluded.offset > rows.offset
 """
+# A key that was not there is replaced too: without a partition.
+_REMEMBER = """
+INSERT OR IGNORE INTO replaced (key, batch, value, partition, offset)
+SELECT ?, ?, old.value, old.partition, old.offset FROM (SELECT 1) LEFT JOIN rows AS old ON old.key = ?
+"""
+_FIRST_REPLACED = """
+SELECT key, value, partition, offset FROM replaced AS one
+WHERE batch > ?1 AND batch = (SELECT min(batch) FROM replaced WHERE key = one.key AND batch > ?1)
+"""
+_TOGETHER = 1000
 
 
 class Change(NamedTuple):
@@ -75,11 +94,27 @@ class Store:
             last_run, last_batch = _progress(file)
             if last_run != run:
                 file.execute("DELETE FROM rows")
+                file.execute("DELETE FROM replaced")
             elif last_batch >= batch:
                 return False
-            file.executemany(_PUT, changes)
+            rest = iter(changes)
+            while some := list(islice(rest, _TOGETHER)):
+                file.executemany(_REMEMBER, [(one.key, batch, one.key) for one in some])
+                file.executemany(_PUT, some)
+            file.execute("DELETE FROM replaced WHERE batch <= ?", (batch - KEPT,))
             file.execute("INSERT OR REPLACE INTO progress VALUES (1, ?, ?)", (run, batch))
         return True
+
+    def go_back(self, run: str, batch: int) -> None:
+        """Be what the table was behind a batch, as a new run; done twice it changes nothing more."""
+        with self._open(str(self.path)) as file, file:
+            file.execute("BEGIN IMMEDIATE")
+            for key, *before in file.execute(_FIRST_REPLACED, (batch,)).fetchall():
+                file.execute("DELETE FROM rows WHERE key = ?", (key,))
+                if before[1] is not None:
+                    file.execute("INSERT INTO rows VALUES (?, ?, ?, ?)", (key, *before))
+            file.execute("DELETE FROM replaced WHERE batch > ?", (batch,))
+            file.execute("INSERT OR REPLACE INTO progress VALUES (1, ?, ?)", (run, batch))
 
     def get(self, key: str) -> Entry | None:
         """The row of a key, if there is one."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from twinlog.errors import SiteError, TwinlogError
 from twinlog.sites import fencing, holds, local, processes
-from twinlog.traffic import forgetting
+from twinlog.traffic import forgetting, promotions
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Move
 from twinlog.wire import offsets
@@ -54,7 +54,9 @@ def note_points(ground: Ground, move: Move) -> Move:
     points: dict[str, dict[int, int]] = {}
     for (topic, partition), end in ends.items():
         points.setdefault(topic, {})[partition] = end
-    return replace(move, points=points)
+    noted = replace(move, points=points)
+    promotions.note(ground.home, noted)
+    return noted
 
 
 def forget_producers(ground: Ground, move: Move) -> Move:

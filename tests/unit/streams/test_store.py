@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinlog.errors import SiteError
+from twinlog.streams.rewinding import KEPT
 from twinlog.streams.store import Change, Store
 
 KEYS = st.sampled_from(["1", "2", "3"])
@@ -83,3 +84,34 @@ def test_any_batches_with_repeats_give_what_a_dict_gives(
         for _ in range(2 if number == again else 1):
             store.apply("r", number, latest.values())
     assert {entry.key: entry.value["kw"] for entry in store.scan()} == expected
+
+
+@settings(deadline=None)
+@given(st.lists(CHANGES, min_size=1, max_size=6), st.integers(-1, 6))
+def test_table_that_goes_back_is_what_it_was_behind_that_batch(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, int | None]]], back: int
+) -> None:
+    made = Store(tmp_path_factory.mktemp("table") / "table.sqlite")
+    made.create()
+    back = min(back, len(batches) - 1)
+    offset, then = 0, made.scan()
+    for number, batch in enumerate(batches):
+        latest = {key: change(key, value, offset + at) for at, (key, value) in enumerate(batch)}
+        offset += len(batch)
+        made.apply("r", number, latest.values())
+        if number == back:
+            then = made.scan()
+    for _ in range(2):  # whoever is killed half-way does it again
+        made.go_back("s", back)
+        assert made.scan() == then
+        assert made.version() == ("s", back)
+    assert made.apply("s", back + 1, [change("1", 77, offset + 50)])
+    assert made.get("1") is not None
+
+
+def test_table_remembers_what_was_replaced_as_long_as_spark_keeps_batches(store: Store) -> None:
+    for batch in range(KEPT + 10):
+        store.apply("r", batch, [change("7", batch % 9, batch)])
+    store.go_back("s", 20)
+    found = store.get("7")
+    assert found is not None and found.offset == 20
