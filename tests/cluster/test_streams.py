@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.cluster.conftest import Bus, MakeBus
+from twinlog.streams import avro, protobuf
 from twinlog.streams.lanes import Writing, write
 from twinlog.streams.progress import Lane, last_batch, note
 from twinlog.wire.access import Access
@@ -52,9 +53,12 @@ topics:
   orders: {partitions: 2}
   payments: {partitions: 2}
   paid: {}
+  audits: {partitions: 2}
+  findings: {partitions: 2}
+  notes: {partitions: 2}
   dead: {}
 users:
-  shop: {produce: [turbines, lines, readings, orders, payments]}
+  shop: {produce: [turbines, lines, readings, orders, payments, audits]}
 pipeline: {memory: 700MiB}
 streams:
   turbines:
@@ -109,6 +113,16 @@ streams:
     sql: SELECT r.key AS turbine, r.at, t.place FROM r LEFT JOIN t ON r.key = t.key
     write: {topic: named}
     dead_letters: dead
+  findings:
+    read: {a: {topic: audits, value: {format: avro, record: AVRO}}}
+    sql: SELECT id, concat_ws('|', place, tags) AS said, kw * 2 AS kw, at FROM a WHERE id % 2 = 0
+    write: {topic: findings, value: {format: protobuf, message: 'PROTOBUF'}}
+    dead_letters: dead
+  notes:
+    read: {a: {topic: audits, value: {format: avro, record: AVRO}}}
+    function: {call: "noting:notes", gives: {id: long, word: string}}
+    write: {topic: notes, key: {column: word, format: string}}
+    dead_letters: dead
   days:
     kind: lake
     read: *readings
@@ -124,6 +138,23 @@ streams:
     write: {topic: paid, key: {column: id, format: long}}
     dead_letters: dead
 """
+AVRO = """\
+{"type": "record", "name": "Audit", "fields": [
+  {"name": "id", "type": "long"}, {"name": "place", "type": ["null", "string"]},
+  {"name": "kw", "type": "double"},
+  {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+  {"name": "tags", "type": {"type": "array", "items": "string"}}]}"""
+PROTOBUF = """\
+message Finding { int64 id = 1; string said = 2; double kw = 3; google.protobuf.Timestamp at = 4; }"""
+FILE = FILE.replace("AVRO", " ".join(AVRO.split())).replace("PROTOBUF", PROTOBUF)
+NOTING = """\
+def notes(row):
+    if row["id"] == 13:
+        raise ValueError("unlucky")
+    for word in (row["place"] or "").split():
+        yield {"id": row["id"], "word": word}
+"""
+AUDITS, BAD_AUDITS, UNLUCKY = 60, 3, 13
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SETTLED_S = 240.0  # Spark starts, and ten queries run their first batches, on a machine that does more
 LINES = [f"{'ab'[n % 2]} w{n % 7} w{n % 3}" for n in range(3000)]
@@ -140,6 +171,18 @@ def second(number: int) -> str:
 
 def reading(turbine: int, number: int) -> tuple[bytes, bytes]:
     return struct.pack(">i", turbine), json.dumps({"at": second(number), "kw": number}).encode()
+
+
+def audit(number: int) -> dict[str, Any]:
+    """One audit, as its Avro schema has it."""
+    place = None if number % 5 == 0 else f"hill {number % 3}"
+    return {
+        "id": number,
+        "place": place,
+        "kw": number / 4,
+        "at": BEGIN + timedelta(seconds=number),
+        "tags": ["new"] * (number % 2),
+    }
 
 
 @dataclass
@@ -200,7 +243,12 @@ def mill(make_bus: MakeBus) -> Iterator[Mill]:
         made.put("orders", struct.pack(">q", order), json.dumps({"at": second(order)}).encode())
         paid = json.dumps({"at": second(order + 60 * (order % 8))}).encode()  # in time up to five minutes
         made.put("payments", struct.pack(">q", order), paid)
+    for number in range(AUDITS):
+        made.put("audits", b"k", avro.encode(AVRO, audit(number)))
+    for number in range(BAD_AUDITS):
+        made.put("audits", None, b"\xff" * number)
     made.flush()
+    (bus.directory / "noting.py").write_text(NOTING)
     bus.done("stream", "up")
     table = ("table", "get", "turbines", "4")
     made.until("the table is kept", lambda: bus.run(*table).returncode == 0)
@@ -321,6 +369,37 @@ def live_files(lake: Path) -> list[str]:
             if "remove" in action:
                 files.pop(unquote(action["remove"]["path"]), None)
     return list(files)
+
+
+def test_avro_is_read_and_protobuf_is_written(mill: Mill) -> None:
+    expected = Counter(
+        (one["id"], "|".join(filter(None, (one["place"], "[]"))), one["kw"] * 2, one["at"])
+        for one in map(audit, range(0, AUDITS, 2))
+    )
+    mill.until("all findings", lambda: len(mill.read("findings")) >= expected.total())
+    raw = [bytes.fromhex(one["value"]) for one in mill.read("findings", "--value-type", "hex")]
+    assert Counter(tuple(protobuf.decode(PROTOBUF, one)) for one in raw) == expected
+    ours = ("dead", "--header", "twinlog.job=findings")
+    mill.until("all dead letters", lambda: len(mill.read(*ours)) >= BAD_AUDITS)
+    told = [json.dumps(one["headers"]) for one in mill.read(*ours)]
+    assert len(told) == BAD_AUDITS
+    assert all("no such Avro record" in one for one in told)
+
+
+def test_function_gives_rows_and_what_it_fails_for_is_a_dead_letter(mill: Mill) -> None:
+    expected = Counter(
+        (number, word)
+        for number in range(AUDITS)
+        if number != UNLUCKY
+        for word in (audit(number)["place"] or "").split()
+    )
+    mill.until("all notes", lambda: len(mill.values("notes")) >= expected.total())
+    assert Counter((one["id"], one["word"]) for one in mill.values("notes")) == expected
+    ours = ("dead", "--header", "twinlog.job=notes")
+    mill.until("all dead letters", lambda: len(mill.read(*ours)) > BAD_AUDITS)
+    told = [json.dumps(one["headers"]) for one in mill.read(*ours)]
+    assert len(told) == BAD_AUDITS + 1
+    assert sum("noting:notes failed: ValueError: unlucky" in one for one in told) == 1
 
 
 def test_question_is_answered_over_a_topic_and_a_table(mill: Mill) -> None:

@@ -25,7 +25,7 @@ from twinlog.spec.model import (
     User,
 )
 from twinlog.spec.parts import Part
-from twinlog.spec.streams import Encoding, Job, Output, Sink, Source, Window
+from twinlog.spec.streams import Encoding, Function, Job, Output, Sink, Source, Window
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HOST = "Address that the brokers listen on, without a port."
@@ -144,6 +144,7 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "kind": "stream: record by record. table: latest values by key. lake: all records. aggregate, join.",
         "read": "Topics, or tables of other jobs, by the names that they have in the SQL.",
         "sql": "What comes of the records: one SELECT, in Spark's SQL.",
+        "function": "In place of SQL, for a stream: a function in Python that makes rows of a row.",
         "window": "For an aggregate: the time that rows are grouped by, as the column `period`.",
         "emit": "For an aggregate: write a row each time it changes, or once when it is final.",
         "write": "The topic that the results go to.",
@@ -159,13 +160,15 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "table": "A table that another job keeps.",
         "everywhere": "A global table: every task gets all of it.",
         "key": "How keys are written: bytes, string, int or long.",
-        "value": "How values are written: bytes, string, int, long, or json with its fields.",
+        "value": "How values are written: bytes, string, int, long, json, avro or protobuf.",
         "time": "The column with the time of an event; by default the time of the record, `_time`.",
         "watermark": "How late a record may be, as in 10m; what is later is left out.",
     },
     Encoding: {
-        "format": "bytes, string, int, long or json.",
-        "fields": "The fields of an object, and their types.",
+        "format": "bytes, string, int, long, json, avro or protobuf.",
+        "fields": "The fields of a JSON object, and their types.",
+        "record": "The schema of Avro records, as in an .avsc file.",
+        "message": "The schema of Protobuf messages, as in a .proto file.",
     },
     Sink: {
         "topic": "A topic of the file.",
@@ -173,8 +176,14 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "value": "All columns as JSON, or one column and how it is written.",
     },
     Output: {
-        "format": "bytes, string, int, long or json.",
+        "format": "bytes, string, int, long, json, avro or protobuf.",
         "column": "The column that it is made of.",
+        "record": "The schema of Avro records, as in an .avsc file.",
+        "message": "The schema of Protobuf messages, as in a .proto file.",
+    },
+    Function: {
+        "call": "The function: module:name. The module is beside the file, or installed.",
+        "gives": "The columns of the rows that it gives, and their types.",
     },
     Window: {
         "size": "How long a window is.",

@@ -15,7 +15,12 @@ from twinlog.spec.model import Bus
 from twinlog.spec.streams import Emit, Encoding, Format, Job, Kind, Output, Source, Window
 from twinlog.spec.wording import nearest
 
-_NOT_FOR_KEYS = (Format.JSON,)
+_OBJECTS = (Format.JSON, Format.AVRO, Format.PROTOBUF)  # of several columns, so nothing for a key
+_SCHEMAS = {Format.AVRO: "record", Format.PROTOBUF: "message"}
+_SHOWN = {
+    "record": "record: {type: record, name: Order, fields: [{name: id, type: long}]}",
+    "message": "message: 'message Order { int64 id = 1; }'",
+}
 
 
 def of_streams(bus: Bus) -> Findings:
@@ -57,7 +62,7 @@ def _source(bus: Bus, source: Source, path: Path) -> Findings:
             yield Finding((*path, "everywhere"), what, "remove it, or read a table")
         yield from _encoding(source.key, (*path, "key"))
         yield from _encoding(source.value, (*path, "value"))
-        if source.key.format in _NOT_FOR_KEYS:
+        if source.key.format in _OBJECTS:
             yield Finding((*path, "key"), "a key is one value", "use bytes, string, int or long")
         return
     tables = [name for name, job in bus.streams.items() if job.kind is Kind.TABLE]
@@ -77,6 +82,19 @@ def _encoding(encoding: Encoding, path: Path) -> Findings:
         yield Finding(path, "which fields do these objects have?", hint)
     if encoding.format is not Format.JSON and encoding.fields:
         yield Finding((*path, "fields"), f"{encoding.format} has no fields", "remove them, or use json")
+    yield from _schema(encoding, path)
+
+
+def _schema(told: Encoding | Output, path: Path) -> Findings:
+    """Avro and Protobuf have a schema each, and nobody else has one."""
+    wanted = _SCHEMAS.get(told.format)
+    for field in _SCHEMAS.values():
+        given = getattr(told, field) is not None
+        if field == wanted and not given:
+            what = f"which schema do these {told.format} values have?"
+            yield Finding(path, what, f"add {_SHOWN[field]}")
+        elif given and field != wanted:
+            yield Finding((*path, field), f"{told.format} has no {field}", "remove it", at_key=True)
 
 
 def _kept(job: Job, path: Path) -> Findings:
@@ -88,17 +106,19 @@ def _kept(job: Job, path: Path) -> Findings:
         if job.kind is Kind.TABLE and keyless:
             what = "a table has keys: how are they written?"
             yield Finding((*path, "read", alias), what, "add key: string, int, long or bytes", at_key=True)
-    if job.sql is not None:
-        what = f"a {job.kind} holds records as they come, and has no SQL"
-        yield Finding((*path, "sql"), what, "use a stream in front of it", at_key=True)
+    for field, said in (("sql", "SQL"), ("function", "function")):
+        if getattr(job, field) is not None:
+            what = f"a {job.kind} holds records as they come, and has no {said}"
+            yield Finding((*path, field), what, "use a stream in front of it", at_key=True)
     if job.kind is Kind.LAKE and job.write is not None:
         what = "a lake is no topic: it is written to a path"
         yield Finding((*path, "write"), what, "remove it, or say path: DIRECTORY", at_key=True)
 
 
 def _query(job: Job, path: Path) -> Findings:
-    if job.sql is None:
+    if job.sql is None and job.function is None:
         yield Finding(path, "what comes of the records?", "add sql: SELECT … FROM …", at_key=True)
+    yield from _function(job, path)
     if job.write is None:
         yield Finding(path, "where do the results go?", "add write: {topic: NAME}", at_key=True)
     streams = [alias for alias, source in job.read.items() if source.topic is not None]
@@ -109,6 +129,21 @@ def _query(job: Job, path: Path) -> Findings:
             yield Finding((*path, "read"), f"a join has two sources, not {len(job.read)}", "chain two joins")
     elif len(job.read) > 1:
         yield Finding((*path, "read"), f"{job.kind} reads one source", "use kind: join")
+
+
+def _function(job: Job, path: Path) -> Findings:
+    if job.function is None:
+        return
+    here = (*path, "function")
+    if job.sql is not None:
+        yield Finding(here, "SQL or a function, not both", "chain two jobs by a topic", at_key=True)
+    if job.kind is not Kind.STREAM:
+        yield Finding(here, f"a function is for streams, not for kind {job.kind}", "remove it", at_key=True)
+    if not job.function.gives:
+        yield Finding((*here, "gives"), "which columns does it give?", "gives: {id: long, name: string}")
+    if job.dead_letters is None:
+        what = "where do records go for which the function fails?"
+        yield Finding(here, what, "add dead_letters: dead, and that topic", at_key=True)
 
 
 def _window(job: Job, path: Path) -> Findings:
@@ -157,14 +192,18 @@ def _written(bus: Bus, job: Job, path: Path) -> Findings:
         if job.write.key.column is None:
             what = "of which column are the keys made?"
             yield Finding((*here, "key"), what, "key: {column: id, format: string}")
-        if job.write.key.format in _NOT_FOR_KEYS:
+        if job.write.key.format in _OBJECTS:
             hint = "key: {column: id, format: string}"
             yield Finding((*here, "key"), "a key is bytes, string, int or long", hint)
     yield from _of_one_column(job.write.value, (*here, "value"))
 
 
 def _of_one_column(output: Output, path: Path) -> Findings:
-    if output.format is not Format.JSON and output.column is None:
+    yield from _schema(output, path)
+    if output.format in _SCHEMAS and output.column is not None:
+        what = f"a value in {output.format} is made of all columns that its schema names"
+        yield Finding((*path, "column"), what, "remove it", at_key=True)
+    if output.format not in _OBJECTS and output.column is None:
         what = f"of which column is a {output.format} made?"
         yield Finding(path, what, f"{{format: {output.format}, column: NAME}}")
 

@@ -7,6 +7,7 @@ can run without an end is the business of the package `streams`; here are names,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from twinlog.spec.units import Duration
 JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 COLUMN_NAME = r"^[a-z][a-z0-9_]{0,63}$"
 FIELD_TYPE = r"^(string|boolean|int|long|float|double|date|timestamp|binary|decimal\(\d{1,2},\d{1,2}\))$"
+FUNCTION_NAME = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"  # module:name
 
 JobName = Annotated[str, limited(pattern=JOB_NAME)]
 ColumnName = Annotated[str, limited(pattern=COLUMN_NAME)]
@@ -26,6 +28,11 @@ FieldType = Annotated[str, limited(pattern=FIELD_TYPE)]
 def _format_alone(value: Any) -> Any:
     """`value: string` is short for `value: {format: string}`."""
     return {"format": value} if isinstance(value, str) else value
+
+
+def _as_text(value: Any) -> Any:
+    """A schema that is written as YAML is JSON too."""
+    return json.dumps(value) if isinstance(value, dict) else value
 
 
 class Kind(StrEnum):
@@ -60,6 +67,11 @@ class Format(StrEnum):
     INT = "int"  # four bytes, as Java's IntegerSerializer writes them
     LONG = "long"  # eight bytes
     JSON = "json"  # an object with the declared fields
+    AVRO = "avro"  # a record of the declared schema, without anything around it
+    PROTOBUF = "protobuf"  # a message of the declared schema
+
+
+Schema = Annotated[str, First(_as_text)]
 
 
 class Encoding(Part):
@@ -67,6 +79,8 @@ class Encoding(Part):
 
     format: Format = Format.BYTES
     fields: Mapping[ColumnName, FieldType] = {}  # of an object
+    record: Schema | None = None  # Avro's schema, as JSON
+    message: str | None = None  # Protobuf's, as in a .proto file
 
 
 class Output(Part):
@@ -74,6 +88,8 @@ class Output(Part):
 
     format: Format = Format.JSON
     column: str | None = None
+    record: Schema | None = None  # as in Encoding
+    message: str | None = None
 
 
 Read = Annotated[Encoding, First(_format_alone)]
@@ -108,12 +124,20 @@ class Window(Part):
     session: Duration | None = None  # it ends when nothing came for so long
 
 
+class Function(Part):
+    """A function in Python that makes rows of a row, where SQL is not enough."""
+
+    call: Annotated[str, limited(pattern=FUNCTION_NAME)]
+    gives: Mapping[ColumnName, FieldType]
+
+
 class Job(Part):
     """One job: what it reads, what it makes of it, what it writes."""
 
     kind: Kind = Kind.STREAM
     read: Mapping[ColumnName, Source]
     sql: str | None = None
+    function: Function | None = None  # in place of SQL, for a stream
     window: Window | None = None
     emit: Emit | None = None
     write: Sink | None = None

@@ -19,7 +19,7 @@ from twinlog.spec.document import Path
 from twinlog.spec.finding import Finding
 from twinlog.spec.model import BUS_NAME, NAME_PATTERN, SITE_NAME, USER_NAME
 from twinlog.spec.parts import TOPIC_NAME
-from twinlog.spec.streams import COLUMN_NAME, FIELD_TYPE, JOB_NAME
+from twinlog.spec.streams import COLUMN_NAME, FIELD_TYPE, FUNCTION_NAME, JOB_NAME
 
 _NAMES = {
     BUS_NAME: ("a bus name", "lower-case letters, digits and dashes, at most 40: my-bus"),
@@ -35,6 +35,7 @@ _NAMES = {
         "the type of a field",
         "string, boolean, int, long, float, double, date, timestamp, binary or decimal(10,2)",
     ),
+    FUNCTION_NAME: ("the name of a function", "module:name, as in park.cleaning:fix"),
     NAME_PATTERN: ("a name or prefix", "an exact name, a prefix and an asterisk (stock-*), or * for all"),
 }
 _TYPES = {

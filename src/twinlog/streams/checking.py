@@ -6,16 +6,17 @@ after half a minute, or that would keep all records for ever, is refused here, w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
 
-from twinlog.errors import FileProblems
+from twinlog.errors import FileProblems, UsageError
 from twinlog.spec.document import Path
+from twinlog.spec.file import Loaded
 from twinlog.spec.finding import Finding, Findings
-from twinlog.spec.load import Loaded
 from twinlog.spec.model import Bus
-from twinlog.spec.streams import Guarantee, Job, Kind
+from twinlog.spec.streams import COLUMN_NAME, Encoding, Format, Guarantee, Job, Kind, Output
 from twinlog.streams import columns, joining, statement
 from twinlog.streams.columns import PERIOD, Columns
 from twinlog.streams.planning import cores_of, endless_slots
@@ -52,8 +53,14 @@ def _slots(bus: Bus) -> Findings:
 
 def _of_job(bus: Bus, name: str) -> Findings:
     job, path = bus.streams[name], ("streams", name)
+    wrong = [*_schemas(job, path)]
+    yield from wrong
+    if wrong:
+        return  # what columns there are is not known
     yield from _names(job, path)
     yield from _times(bus, job, path)
+    if job.function is not None:
+        yield from _sink(list(job.function.gives), job, path)
     if job.sql is None:
         return
     here = (*path, "sql")
@@ -84,12 +91,33 @@ def _at(path: Path, flaw: Flaw) -> Finding:
     return Finding(path, flaw.what, flaw.hint, within=flaw.at)
 
 
+def _schemas(job: Job, path: Path) -> Findings:
+    """Schemas of Avro and Protobuf must be such, and of columns that SQL can name."""
+    told: dict[Path, Encoding | Output] = {
+        ("read", alias, "value"): source.value for alias, source in job.read.items()
+    }
+    if job.write is not None:
+        told["write", "value"] = job.write.value
+    for where, one in told.items():
+        field = "record" if one.format is Format.AVRO else "message"
+        try:
+            found = columns.fields_of(one)
+        except UsageError as error:
+            yield Finding((*path, *where, field), error.what, error.hint)
+            continue
+        for name in found:
+            if re.fullmatch(COLUMN_NAME, name) is None:
+                what = f"{name} is no name of a column"
+                yield Finding((*path, *where, field), what, "letters, digits and underscores, a letter first")
+
+
 def _names(job: Job, path: Path) -> Findings:
     """Columns that Twinlog adds must not be among the fields."""
     for alias, source in job.read.items():
-        for field in source.value.fields:
+        for field in columns.fields_of(source.value):
             if field in _RESERVED:
-                where = (*path, "read", alias, "value", "fields", field)
+                here = (*path, "read", alias, "value")
+                where = (*here, "fields", field) if field in source.value.fields else here
                 yield Finding(where, f"{field} is a column of every source", "rename the field", at_key=True)
 
 
@@ -185,10 +213,21 @@ def _made(parsed: Statement, job: Job, known: dict[str, Columns], path: Path) ->
             yield Finding((*path, "sql"), what, "give it one: … AS n", within=at)
     for name in {name for name in found if name and found.count(name) > 1}:
         yield Finding((*path, "sql"), f"two columns are called {name}", "give one another name: … AS n")
+    yield from _sink(found, job, path)
+
+
+def _sink(found: list[str], job: Job, path: Path) -> Findings:
+    """What a sink is made of must come out."""
     if job.write is None:
         return
+    shown = ", ".join(name for name in found if name and not name.startswith("_"))
+    for name in columns.fields_of(job.write.value):
+        if name not in found:
+            what = f"the schema has {name}, and no such column comes out"
+            yield Finding((*path, "write", "value"), what, f"there are {shown}", at_key=True)
     for field, output in (("key", job.write.key), ("value", job.write.value)):
         if output is not None and output.column is not None and output.column not in found:
-            what = f"no column {output.column} comes out of the SQL"
-            shown = ", ".join(name for name in found if name and not name.startswith("_"))
+            what = (
+                f"no column {output.column} comes out of the {'SQL' if job.sql is not None else 'function'}"
+            )
             yield Finding((*path, "write", field, "column"), what, f"there are {shown}")

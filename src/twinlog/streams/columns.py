@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twinlog.spec.streams import Encoding, Format, Job, Source
+from twinlog.spec.streams import Encoding, Format, Job, Output, Source
+from twinlog.streams import avro, protobuf
 
 KEY = "key"
 VALUE = "value"
@@ -50,6 +51,14 @@ def type_of(encoding: Encoding) -> str:
     return _TYPES[encoding.format]
 
 
+def fields_of(told: Encoding | Output) -> Columns:
+    """The columns that an object has; none for a single value."""
+    if told.format is Format.AVRO and told.record is not None:
+        return avro.columns(told.record)
+    if told.format is Format.PROTOBUF and told.message is not None:
+        return protobuf.columns(told.message)
+    return told.fields if isinstance(told, Encoding) else {}
+
+
 def _content(source: Source) -> Columns:
-    value = source.value.fields if source.value.format is Format.JSON else {VALUE: type_of(source.value)}
-    return {KEY: type_of(source.key), **value}
+    return {KEY: type_of(source.key), **(fields_of(source.value) or {VALUE: type_of(source.value)})}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from twinlog.spec.streams import Encoding, Format, Output, Sink, Source
+from twinlog.spec.streams import Encoding, Format, Function, Output, Sink, Source
 from twinlog.streams.columns import (
     DATE,
     OFFSET,
@@ -22,14 +22,19 @@ from twinlog.streams.columns import (
     TIME,
     TOPIC,
     VALUE,
+    fields_of,
     time_of,
     type_of,
 )
+from twinlog.streams.planning import IN_PYTHON
+from twinlog.streams.workers import Caller, Decoder, Encoder
 
 REASON = "_reason"
 LANE = "lane"
 RECORD = ("key", "value", "headers")
 _BROKEN = "_broken"
+_PARSED = "_parsed"  # a value that Python has taken apart
+_CALLED = "_called"  # what a function made of a row
 _HEADERS = "array<struct<key:string,value:binary>>"
 _INT_BYTES, _LONG_BYTES = 4, 8
 
@@ -41,20 +46,63 @@ def records(session: SparkSession, options: Mapping[str, str], topic: str) -> Da
 
 def good(frame: DataFrame, source: Source) -> DataFrame:
     """The records of a source that were understood, with the columns that the SQL of a job sees."""
+    kept = (
+        _parsed(frame, source)
+        .where(_reason(source, needs_key=False).isNull())
+        .select(*_columns(source, whole=True))
+    )
+    fields = fields_of(source.value)
+    if not fields:
+        return kept
+    # In a second step: else a value would be taken apart anew for each of its fields.
+    return kept.select("key", *(F.col(VALUE)[name].alias(name) for name in fields), *PLACE, TIME)
+
+
+def _columns(source: Source, *, whole: bool) -> list[Column]:
+    """The columns of a record that was understood; `whole` with an object's fields still together."""
     key, _ = _decoded(F.col("key"), source.key, "key")
     value, _ = _decoded(F.col("value"), source.value, "value")
-    kept = frame.where(_reason(source, needs_key=False).isNull()).select(
+    fields = [] if whole else [value[name].alias(name) for name in fields_of(source.value)]
+    return [
         key.alias("key"),
-        value.alias(VALUE),
+        *(fields or [value.alias(VALUE)]),
         F.col("topic").alias(TOPIC),
         F.col("partition").alias(PARTITION),
         F.col("offset").alias(OFFSET),
         F.col("timestamp").alias(TIME),
-    )
-    if source.value.format is not Format.JSON:
-        return kept
-    fields = [F.col(VALUE)[name].alias(name) for name in source.value.fields]
-    return kept.select("key", *fields, TOPIC, PARTITION, OFFSET, TIME)
+    ]
+
+
+def _parsed(frame: DataFrame, source: Source) -> DataFrame:
+    """With values that Python has to take apart taken apart, once."""
+    if source.value.format not in IN_PYTHON:
+        return frame
+    fields = fields_of(source.value)
+    schema = source.value.record or source.value.message
+    assert schema is not None
+    decoder = Decoder(source.value.format, schema, len(fields))
+    # Not deterministic, or Spark would take the liberty to call it again wherever its result is used.
+    decode = F.udf(decoder, f"{_ddl(fields)}, `{_BROKEN}` string", useArrow=False).asNondeterministic()
+    return frame.withColumn(_PARSED, decode(F.col("value")))
+
+
+def _ddl(fields: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {kind}" for name, kind in fields.items())
+
+
+def called(frame: DataFrame, source: Source, function: Function, paths: tuple[str, ...]) -> DataFrame:
+    """Records with what a function makes of those that were understood; null for the others."""
+    rows = f"rows array<struct<{', '.join(f'`{name}`: {kind}' for name, kind in function.gives.items())}>>"
+    caller = Caller(function.call, tuple(function.gives.items()), paths)
+    call = F.udf(caller, f"{rows}, failed string", useArrow=False).asNondeterministic()
+    understood = F.when(_reason(source, needs_key=False).isNull(), F.struct(*_columns(source, whole=False)))
+    return _parsed(frame, source).withColumn(_CALLED, call(understood))
+
+
+def given(frame: DataFrame) -> DataFrame:
+    """The rows that a function gave, with the places of their records."""
+    place = [F.col(name.removeprefix("_")).alias(name) for name in PLACE]
+    return frame.select(F.explode(F.col(_CALLED)["rows"]).alias("_row"), *place).select("_row.*", *PLACE)
 
 
 def _reason(source: Source, *, needs_key: bool) -> Column:
@@ -69,14 +117,18 @@ def changes(frame: DataFrame, source: Source) -> DataFrame:
     """The latest that a batch of records says of each key: key, value as JSON (null deletes), place."""
     key, _ = _decoded(F.col("key"), source.key, "key")
     value, _ = _decoded(F.col("value"), source.value, "value")
-    fields = [value[name].alias(name) for name in source.value.fields] or [value.alias(VALUE)]
+    fields = [value[name].alias(name) for name in fields_of(source.value)] or [value.alias(VALUE)]
     text = F.hex(key) if source.key.format is Format.BYTES else key.cast("string")
     shown = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
-    kept = frame.where(_reason(source, needs_key=True).isNull()).select(
-        text.alias("key"),
-        F.when(F.col("value").isNotNull(), shown).alias("value"),
-        F.col("partition"),
-        F.col("offset"),
+    kept = (
+        _parsed(frame, source)
+        .where(_reason(source, needs_key=True).isNull())
+        .select(
+            text.alias("key"),
+            F.when(F.col("value").isNotNull(), shown).alias("value"),
+            F.col("partition"),
+            F.col("offset"),
+        )
     )
     latest = F.max_by(F.struct("value", "partition", "offset"), F.col("offset"))
     return kept.groupBy("key").agg(latest.alias("latest")).select("key", "latest.*")
@@ -84,8 +136,7 @@ def changes(frame: DataFrame, source: Source) -> DataFrame:
 
 def table(session: SparkSession, rows: list[tuple[str, str]], source: Source) -> DataFrame:
     """Rows of a table, with keys and values as it keeps them, as the columns that SQL sees."""
-    value = source.value.fields or {VALUE: type_of(source.value)}
-    fields = ", ".join(f"`{name}` {kind}" for name, kind in value.items())
+    fields = _ddl(fields_of(source.value) or {VALUE: type_of(source.value)})
     key = F.unhex("key") if source.key.format is Format.BYTES else F.col("key").cast(type_of(source.key))
     kept = session.createDataFrame(rows, "key string, value string")
     parsed = kept.select(key.alias("key"), F.from_json("value", fields).alias("parsed"))
@@ -94,7 +145,7 @@ def table(session: SparkSession, rows: list[tuple[str, str]], source: Source) ->
 
 def as_they_were(frame: DataFrame, source: Source) -> DataFrame:
     """The records of a table's topic that were understood, unchanged, to be written again."""
-    kept = frame.where(_reason(source, needs_key=True).isNull())
+    kept = _parsed(frame, source).where(_reason(source, needs_key=True).isNull())
     return kept.select(
         "key",
         "value",
@@ -119,14 +170,22 @@ def dated(frame: DataFrame, source: Source) -> DataFrame:
 
 
 def bad(frame: DataFrame, source: Source, job: str, *, needs_key: bool) -> DataFrame:
-    """The records that were not understood, as they were, with their places and the reasons."""
+    """The records that were not understood, as they were, with their places and the reasons.
+
+    With what a function made of them (`called`) also those for which it failed.
+    """
+    reason = _reason(source, needs_key=needs_key)
+    if _CALLED in frame.columns:
+        reason = F.coalesce(reason, F.col(_CALLED)["failed"])
+    else:
+        frame = _parsed(frame, source)
     wrong = frame.select(
         F.col("key"),
         F.col("value"),
         F.col("topic").alias(TOPIC),
         F.col("partition").alias(PARTITION),
         F.col("offset").alias(OFFSET),
-        _reason(source, needs_key=needs_key).alias(REASON),
+        reason.alias(REASON),
     ).where(F.col(REASON).isNotNull())
     return with_headers(wrong, {"job": F.lit(job), "reason": F.col(REASON)})
 
@@ -183,6 +242,8 @@ def _decoded(raw: Column, encoding: Encoding, what: str) -> tuple[Column, Column
         return text, F.when(~F.is_valid_utf8(text), f"the {what} is not UTF-8")
     if encoding.format is Format.JSON:
         return _json(raw, encoding, what)
+    if encoding.format in IN_PYTHON:
+        return F.col(_PARSED), F.col(_PARSED)[_BROKEN]
     size = _INT_BYTES if encoding.format is Format.INT else _LONG_BYTES
     said = F.concat(F.lit(f"the {what} has "), F.octet_length(raw), F.lit(f" bytes, not {size}"))
     reason = F.when(F.octet_length(raw) != size, said)
@@ -193,10 +254,9 @@ def _decoded(raw: Column, encoding: Encoding, what: str) -> tuple[Column, Column
 
 
 def _json(raw: Column, encoding: Encoding, what: str) -> tuple[Column, Column]:
-    fields = ", ".join(f"`{name}` {kind}" for name, kind in encoding.fields.items())
     parsed = F.from_json(
         raw.cast("string"),
-        f"{fields}, `{_BROKEN}` string",
+        f"{_ddl(encoding.fields)}, `{_BROKEN}` string",
         {"columnNameOfCorruptRecord": _BROKEN, "mode": "PERMISSIVE"},
     )
     wrong = raw.isNotNull() & (parsed.isNull() | parsed[_BROKEN].isNotNull())
@@ -207,6 +267,11 @@ def _encoded(output: Output, shown: list[str]) -> Column:
     if output.format is Format.JSON:
         names = shown if output.column is None else [output.column]
         return F.to_json(F.struct(*names), {"ignoreNullFields": "false"}).cast("binary")
+    if output.format in IN_PYTHON:
+        schema = output.record or output.message
+        assert schema is not None
+        encode = F.udf(Encoder(output.format, schema), "binary", useArrow=False)
+        return encode(F.struct(*fields_of(output)))
     column = F.col(str(output.column))
     if output.format is Format.BYTES:
         return column.cast("binary")

@@ -19,6 +19,7 @@ from twinlog.streams import statement
 from twinlog.streams.columns import PERIOD, time_of
 from twinlog.streams.statement import Statement
 
+IN_PYTHON = (Format.AVRO, Format.PROTOBUF)
 TWIN_STREAMS = 2  # sources of a join that both go on
 
 
@@ -76,6 +77,8 @@ def mode_of(job: Job) -> tuple[Mode, str]:
         return Mode.MICRO_BATCH, "exactly once: Delta takes each batch by its number, and once"
     if job.guarantee is Guarantee.EXACTLY_ONCE:
         return Mode.MICRO_BATCH, "exactly once: each batch is written in transactions that note which it was"
+    if job.kind is Kind.STREAM and (python := _python(job)):
+        return Mode.MICRO_BATCH, f"real-time mode runs no Python, and {python} does"
     if job.kind is Kind.STREAM:
         return Mode.REAL_TIME, "record by record, and at least once is enough: nothing waits for a batch"
     if job.kind is Kind.TABLE:
@@ -125,6 +128,15 @@ def emits(job: Job) -> Emit:
     return Emit.FINAL if job.window is not None else Emit.CHANGES
 
 
+def _python(job: Job) -> str:
+    """What of a job runs in Spark's Python workers; empty if nothing does."""
+    if job.function is not None:
+        return "the function"
+    formats = [source.value.format for source in job.read.values()]
+    formats += [job.write.value.format] if job.write is not None else []
+    return next((one.value for one in formats if one in IN_PYTHON), "")
+
+
 def can_fail(source: Source) -> bool:
     """True if records of a source may turn out not to be what the file says."""
     return any(one.format is not Format.BYTES for one in (source.key, source.value))
@@ -148,6 +160,10 @@ def _steps(job: Job, parsed: Statement | None) -> list[str]:
     steps = ["understand keys and values"] if any(can_fail(one) for one in job.read.values()) else []
     if job.kind is Kind.LAKE:
         return [*steps, "add the place of the record, and the day"]
+    if job.function is not None:
+        given = ", ".join(job.function.gives)
+        call = f"call {job.function.call} for each row: gives {given}"
+        return [*steps, call, *([f"write {job.write.value.format}"] if job.write is not None else [])]
     if parsed is None:
         return [*steps, "keep the latest value of each key; null deletes it"]
     if job.window is not None:

@@ -18,7 +18,7 @@ from twinlog.durable import make_private_directory
 from twinlog.sites.home import Home
 from twinlog.spec.implied import STREAMS_USER
 from twinlog.spec.streams import Emit, Guarantee, Job, Kind, Source
-from twinlog.streams import frames, lanes, rewriting
+from twinlog.streams import frames, lanes, rewriting, workers
 from twinlog.streams.checkpoints import Checkpoint
 from twinlog.streams.columns import DATE
 from twinlog.streams.outputs import Output
@@ -91,7 +91,13 @@ def _begin(ground: Ground, sink: _Sink, job_name: str, query: str) -> StreamingQ
     session = session_for(ground.spark, job.tasks)
     if query != job_name:
         source = job.read[query.removeprefix(f"{job_name}.").removesuffix(".dead")]
-        return sink.dead_letters(_records(ground, session, job, source), source, job_name)
+        records = _called(ground, _records(ground, session, job, source), job, source)
+        return sink.dead_letters(records, source, job_name)
+    if job.function is not None:
+        (source,) = job.read.values()
+        return sink.one_by_one(
+            frames.given(_called(ground, _records(ground, session, job, source), job, source))
+        )
     if job.kind is Kind.TABLE:
         (source,) = job.read.values()
         return sink.table(_records(ground, session, job, source), source)
@@ -107,12 +113,26 @@ def _begin(ground: Ground, sink: _Sink, job_name: str, query: str) -> StreamingQ
 
 
 def _has_dead(job: Job, source: Source) -> bool:
-    return job.dead_letters is not None and (can_fail(source) or job.kind is Kind.TABLE)
+    doubtful = can_fail(source) or job.kind is Kind.TABLE or job.function is not None
+    return job.dead_letters is not None and doubtful
 
 
 def _records(ground: Ground, session: SparkSession, job: Job, source: Source) -> DataFrame:
     assert source.topic is not None
     return frames.records(session, ground.reading(job.most_records), source.topic)
+
+
+def _called(ground: Ground, records: DataFrame, job: Job, source: Source) -> DataFrame:
+    """With what the job's function makes of records, if it has one."""
+    if job.function is None:
+        return records
+    beside = ground.home.file.parent
+    paths = (str(beside),)
+    workers.find(job.function.call, paths)  # to say here that it is not there
+    module = beside / f"{job.function.call.partition(':')[0].partition('.')[0]}.py"
+    if module.exists():
+        ground.spark.sparkContext.addPyFile(str(module))  # for workers on other machines
+    return frames.called(records, source, job.function, paths)
 
 
 def _rows(ground: Ground, session: SparkSession, job: Job) -> DataFrame:

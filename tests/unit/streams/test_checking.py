@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.errors import FileProblems, Problem
-from twinlog.spec.load import Loaded, parse
+from twinlog.spec.file import Loaded
+from twinlog.spec.load import parse
 from twinlog.streams import checking, statement
 
 HEAD = """\
@@ -107,11 +108,37 @@ days:
   dead_letters: bad
 """.replace("ORDERS", ORDERS)
 
+MESSAGE = """'message R { int64 id = 1; string place = 2; }'"""
+IN_AVRO = """\
+filed:
+  read:
+    o:
+      topic: orders
+      value:
+        format: avro
+        record: {type: record, name: Order, fields: [{name: orderId, type: long}, {name: at, type: string}]}
+  sql: SELECT orderid AS id, upper(at) AS place FROM o
+  write: {topic: out, value: {format: protobuf, message: MESSAGE}}
+  dead_letters: bad
+""".replace("MESSAGE", MESSAGE)
+CLEANED = """\
+cleaned:
+  read: {o: ORDERS}}
+  function: {call: "park.clean:fix", gives: {id: long, place: string}}
+  write: {topic: out, key: {column: id, format: long}}
+  dead_letters: bad
+""".replace("ORDERS", ORDERS)
+
 
 @pytest.mark.parametrize(
     "job",
     [
         WORDS,
+        IN_AVRO,
+        CLEANED,
+        CLEANED.replace(
+            "key: {column: id, format: long}", f"value: {{format: protobuf, message: {MESSAGE}}}"
+        ),
         DAYS,
         TOTALS.replace("WINDOW", "{size: 1m}"),
         TOTALS.replace("WINDOW", "{size: 10m, every: 1m}"),
@@ -134,6 +161,28 @@ def test_job_that_can_go_on_is_let_through(job: str) -> None:
     ("job", "what", "place"),
     [
         (WORDS.replace("split(value,", "split(valu,"), "no source has a column valu", "valu, ' '"),
+        (IN_AVRO.replace("orderid AS", "order_id AS"), "no source has a column order_id", "order_id AS"),
+        (IN_AVRO.replace("type: long", "type: lng"), "a type that is not known: lng", "{type: record"),
+        (IN_AVRO.replace("AS place", "AS spot"), "the schema has place", "value: {format: protobuf"),
+        (IN_AVRO.replace("int64 id = 1", "int64 id"), "this is no field", "'message R"),
+        (IN_AVRO.replace("name: orderId", "name: _id"), "_id is no name of a column", "{type: record"),
+        (IN_AVRO.replace("format: protobuf", "format: json"), "json has no message", "message: 'message"),
+        (
+            IN_AVRO.replace(f", message: {MESSAGE}", ""),
+            "which schema do these protobuf",
+            "{format: protobuf}",
+        ),
+        (IN_AVRO.replace("format: avro", "format: string"), "string has no record", "record: {type"),
+        (CLEANED.replace("column: id", "column: of"), "no column of comes out of the function", "of, format"),
+        (CLEANED.replace("park.clean:fix", "park.clean"), "not the name of a function", '"park.clean"'),
+        (CLEANED.replace("gives: {id: long, place: string}", "gives: {}"), "which columns does it", "{}}"),
+        (CLEANED.replace("  dead_letters: bad\n", ""), "for which the function fails", "function: {call"),
+        (CLEANED.replace("  function", "  sql: SELECT 1 AS id\n  function"), "not both", "function: {call"),
+        (
+            CLEANED.replace("  read", "  kind: aggregate\n  read"),
+            "a function is for streams",
+            "function: {call",
+        ),
         (WORDS.replace("FROM lines", "FROM line"), "the job reads no line", "line)"),
         (WORDS.replace("GROUP BY word", "GROUP BY word ORDER BY n"), "ORDER needs an end", "ORDER BY n"),
         (WORDS.replace("    GROUP BY word\n", ""), "an aggregate has groups", "SELECT word"),

@@ -32,6 +32,17 @@ streams:
     sql: SELECT period.start AS begin, value, count(*) AS n FROM lines GROUP BY period, value
     write: {topic: counts}
     guarantee: at-least-once
+  cleaned:
+    read: {lines: {topic: lines}}
+    function: {call: "park:clean", gives: {said: string}}
+    write: {topic: counts}
+    guarantee: at-least-once
+    dead_letters: bad
+  filed:
+    read: {lines: {topic: lines}}
+    sql: SELECT 1 AS id FROM lines
+    write: {topic: counts, value: {format: protobuf, message: 'message A { int64 id = 1; }'}}
+    guarantee: at-least-once
   named:
     kind: join
     read: {lines: {topic: lines}, t: {table: known, everywhere: true}}
@@ -52,6 +63,8 @@ def bus() -> Bus:
         ("loud", Mode.REAL_TIME, "nothing waits for a batch", 3),
         ("words", Mode.MICRO_BATCH, "real-time mode keeps no state, and an aggregate does", 3),
         ("named", Mode.MICRO_BATCH, "exactly once", 3),
+        ("cleaned", Mode.MICRO_BATCH, "real-time mode runs no Python, and the function does", 3),
+        ("filed", Mode.MICRO_BATCH, "real-time mode runs no Python, and protobuf does", 3),
     ],
 )
 def test_plan_says_mode_and_reason(bus: Bus, job: str, mode: Mode, why: str, slots: int) -> None:
