@@ -14,10 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
+from urllib.request import urlopen
 
 import pytest
 
 from tests.cluster.conftest import Bus, MakeBus
+from twinlog.sites.ports import free_ports
 from twinlog.streams import avro, protobuf
 from twinlog.streams.lanes import Writing, write
 from twinlog.streams.progress import Lane, last_batch, note
@@ -59,7 +61,7 @@ topics:
   dead: {}
 users:
   shop: {produce: [turbines, lines, readings, orders, payments, audits]}
-pipeline: {memory: 700MiB}
+pipeline: {memory: 700MiB, metrics: "127.0.0.1:PAGE", checkpoints: "file://CHECKPOINTS"}
 streams:
   turbines:
     kind: table
@@ -225,8 +227,10 @@ class Mill:
 
 
 @pytest.fixture(scope="module")
-def mill(make_bus: MakeBus) -> Iterator[Mill]:
-    bus = make_bus(FILE)
+def mill(make_bus: MakeBus, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mill]:
+    (page,) = free_ports("127.0.0.1", 1, seed="mill", avoid=frozenset())
+    elsewhere = tmp_path_factory.mktemp("checkpoints")
+    bus = make_bus(FILE.replace("PAGE", str(page)).replace("CHECKPOINTS", str(elsewhere)))
     sender = Sender(bus.home().user_access("shop", "a"), timeout_s=60.0, tuning=Tuning())
     made = Mill(bus, sender)
     for turbine in range(8):
@@ -400,6 +404,32 @@ def test_function_gives_rows_and_what_it_fails_for_is_a_dead_letter(mill: Mill) 
     told = [json.dumps(one["headers"]) for one in mill.read(*ours)]
     assert len(told) == BAD_AUDITS + 1
     assert sum("noting:notes failed: ValueError: unlucky" in one for one in told) == 1
+
+
+def test_page_for_prometheus_says_how_far_jobs_are(mill: Mill) -> None:
+    page = f"http://{mill.bus.home().bus.pipeline.metrics}/metrics"
+
+    def told() -> dict[str, float]:
+        with urlopen(page, timeout=10.0) as answer:
+            lines = answer.read().decode().splitlines()
+        return {
+            name: float(value) for name, _, value in (line.rpartition(" ") for line in lines) if "{" in name
+        }
+
+    own = '{bus="mill",job="words",query="words"}'
+    read = len(LINES) + len(LINES) // BAD_EVERY
+    mill.until("all lines", lambda: told().get(f"twinlog_stream_records_total{own}", 0) >= read)
+    mill.until("no lag", lambda: told().get(f"twinlog_stream_lag_seconds{own}") == 0)
+    assert told()[f"twinlog_stream_running{own}"] == 1
+
+
+def test_checkpoints_are_where_the_file_says(mill: Mill) -> None:
+    where = mill.bus.home().bus.pipeline.checkpoints
+    assert where is not None
+    kept = Path(where.removeprefix("file://")) / "mill/words"
+    mill.until("a batch is done", lambda: any(kept.glob("checkpoint/commits/[0-9]*")))
+    assert (kept / "run").exists()
+    assert not (mill.bus.directory / ".twinlog/streams/words/checkpoint").exists()
 
 
 def test_question_is_answered_over_a_topic_and_a_table(mill: Mill) -> None:

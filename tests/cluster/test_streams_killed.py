@@ -1,4 +1,8 @@
-"""Exactly-once jobs whose driver, Spark or workers are killed again and again: the same as in peace."""
+"""Exactly-once jobs whose driver, Spark, executors or workers are killed again and again: as in peace.
+
+Spark runs with executors of their own (`local-cluster`), so that each kind of process can be killed alone.
+The long run, a million records and twenty kills, is a drill; a short one is in `make test`.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,20 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 
 from tests.cluster.conftest import Bus, MakeBus
+from tests.cluster.test_streams import live_files
 from twinlog.wire.clientfiles.tuning import Tuning
 from twinlog.wire.driver import NoRoom, Sender
 
-pytestmark = [pytest.mark.cluster, pytest.mark.drill]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.cluster
 
 FILE = """\
 bus: mill
@@ -33,7 +41,7 @@ topics:
   dead: {}
 users:
   shop: {produce: [readings]}
-pipeline: {memory: 700MiB}
+pipeline: {memory: 700MiB, master: "local-cluster[2,1,1024]"}
 streams:
   copies:
     read: &readings
@@ -57,12 +65,19 @@ streams:
     dead_letters: dead
     every: 100ms
     most_records: MOST
+  days:
+    kind: lake
+    read: *readings
+    dead_letters: dead
+    every: 100ms
+    most_records: MOST
 """
-RECORDS = 100_000
-KILLS = 6
-BATCHES = 24
-DEADLINE_S = 1200.0
-LAST = RECORDS + 30 * 86_400  # its time lets all windows end
+JOBS = ("copies", "totals", "days")
+BATCHES_FOR_EACH_KILL = 2
+DEADLINE_S = 1800.0
+LAST = 10**9  # its time lets all windows end
+EXECUTOR = "CoarseGrainedExecutorBackend"
+KINDS = ("runner", "spark", "executor", "worker")
 
 
 def record(number: int) -> tuple[bytes, bytes]:
@@ -87,19 +102,29 @@ def send(bus: Bus, *numbers: int) -> None:
     sender.close()
 
 
-def kill_one(bus: Bus, dice: random.Random) -> str:
-    """Kill the runner, Spark or one of its Python workers, and have the jobs run again."""
+def kill_one(bus: Bus, what: str, dice: random.Random) -> None:
+    """Kill the runner, Spark's driver, one of its executors or Python workers; have the jobs run again."""
     runner = psutil.Process(json.loads(bus.done("stream", "up", "-o", "json"))["pid"])
-    below = runner.children(recursive=True)
-    spark = [process for process in below if "java" in process.name()]
-    workers = [process for process in below if process not in spark]
-    what, chosen = dice.choice([("runner", [runner]), ("spark", spark), ("worker", workers)])
+    chosen = [runner] if what == "runner" else found(runner)[what]
     if chosen:
         dice.choice(chosen).kill()
     if what == "runner":
         runner.wait(60.0)
         bus.done("stream", "up")
-    return what
+
+
+def found(runner: psutil.Process) -> dict[str, list[psutil.Process]]:
+    """The processes below a runner, by what they are."""
+    below: dict[str, list[psutil.Process]] = {"spark": [], "executor": [], "worker": []}
+    for process in runner.children(recursive=True):
+        try:
+            line = process.cmdline()
+        except psutil.Error:  # it has just ended
+            continue
+        is_java = bool(line) and "java" in Path(line[0]).name
+        what = "worker" if not is_java else "executor" if any(EXECUTOR in word for word in line) else "spark"
+        below[what].append(process)
+    return below
 
 
 def until(what: str, wanted: Callable[[], bool], deadline: float, bus: Bus) -> None:
@@ -110,10 +135,8 @@ def until(what: str, wanted: Callable[[], bool], deadline: float, bus: Bus) -> N
 
 
 def worked_off(bus: Bus) -> int:
-    """How many records the slower of the jobs has done with, by its checkpoint."""
-    return min(
-        _worked_off(bus.directory / f".twinlog/streams/{job}/checkpoint") for job in ("copies", "totals")
-    )
+    """How many records the slowest of the jobs has done with, by its checkpoint."""
+    return min(_worked_off(bus.directory / f".twinlog/streams/{job}/checkpoint") for job in JOBS)
 
 
 def _worked_off(checkpoint: Path) -> int:
@@ -129,32 +152,56 @@ def values(bus: Bus, topic: str) -> list[dict[str, Any]]:
     return [json.loads(json.loads(line)["value"]) for line in lines]
 
 
-def test_nothing_is_lost_or_there_twice_when_anything_is_killed(make_bus: MakeBus) -> None:
-    bus = make_bus(FILE.replace("MOST", str(RECORDS // BATCHES)))
-    send(bus, *range(RECORDS))
-    bus.done("stream", "up")
+@pytest.mark.parametrize(
+    ("records", "kills"),
+    [(12_000, KINDS), pytest.param(1_000_000, KINDS * 5, marks=pytest.mark.drill)],
+    ids=["short", "million"],
+)
+def test_nothing_is_lost_or_there_twice_when_anything_is_killed(
+    make_bus: MakeBus, spark: SparkSession, records: int, kills: tuple[str, ...]
+) -> None:
+    bus = make_bus(FILE.replace("MOST", str(records // (len(kills) * BATCHES_FOR_EACH_KILL))))
+    send(bus, *range(records))
     dice = random.Random(8)
+    order = dice.sample(kills, len(kills))
+    bus.done("stream", "up")
     deadline = time.monotonic() + DEADLINE_S
-    killed: Counter[str] = Counter()
-    for number in range(KILLS):
+    for number, what in enumerate(order):
         # Spread over the run: each kill waits until the jobs have come some way.
-        reached = number * RECORDS // (KILLS + 2)
+        reached = number * records // (len(kills) + 1)
         until("the next kill", lambda least=reached: worked_off(bus) >= least, deadline, bus)  # type: ignore[misc]
-        killed[kill_one(bus, dice)] += 1
-    until("the end", lambda: worked_off(bus) >= RECORDS, deadline, bus)
+        kill_one(bus, what, dice)
+    until("the end", lambda: worked_off(bus) >= records, deadline, bus)
     send(bus, LAST)  # not before: what is read behind it would be too late
-    wanted = [number for number in [*range(RECORDS), LAST] if number % 3 != 0]
-    until("all copies", lambda: len(values(bus, "copies")) >= len(wanted), deadline, bus)
-    copies = values(bus, "copies")
-    assert Counter(one["n"] for one in copies) == Counter(wanted), killed
-    for key in range(16):  # a key's copies are in the order of its records
-        own = [(one["part"], one["place"]) for one in copies if one["key"] == key]
-        assert own == sorted(own)
+    until("the last", lambda: worked_off(bus) > records, deadline, bus)
+    same_copies(bus, [number for number in [*range(records), LAST] if number % 3 != 0])
+    same_rows(bus, spark, records)
     sums: dict[tuple[int, int], tuple[int, int]] = {}
-    for number in range(RECORDS):
+    for number in range(records):
         group = (number % 16, number // 3600)
         count, total = sums.get(group, (0, 0))
         sums[group] = (count + 1, total + number)
     until("all totals", lambda: len(values(bus, "totals")) >= len(sums), deadline, bus)
-    found = values(bus, "totals")
-    assert Counter((one["c"], one["s"]) for one in found) == Counter(sums.values()), killed
+    assert Counter((one["c"], one["s"]) for one in values(bus, "totals")) == Counter(sums.values())
+    bus.done("stream", "down")
+
+
+def same_copies(bus: Bus, wanted: list[int]) -> None:
+    """The output topic has the copy of each record once, a key's in the order of its records."""
+    places: dict[int, list[tuple[int, int]]] = {}
+    copied: Counter[int] = Counter()
+    for one in values(bus, "copies"):
+        copied[one["n"]] += 1
+        places.setdefault(one["key"], []).append((one["part"], one["place"]))
+    assert copied == Counter(wanted)
+    assert all(own == sorted(own) for own in places.values())
+
+
+def same_rows(bus: Bus, spark: SparkSession, records: int) -> None:
+    """The lake has each record once."""
+    lake = bus.directory / ".twinlog/streams/days/lake"
+    files = [str(lake / name) for name in live_files(lake)]
+    rows = spark.read.option("basePath", str(lake)).parquet(*files)
+    assert rows.count() == records + 1
+    assert rows.select("_partition", "_offset").distinct().count() == records + 1
+    assert rows.where(f"n < {records} AND key = n % 16").select("n").distinct().count() == records

@@ -26,6 +26,8 @@ def of_pipeline(bus: Bus) -> Findings:
     """What Spark needs to start."""
     if bus.pipeline.memory < LEAST_MEMORY_BYTES:
         yield Finding(("pipeline", "memory"), "Spark's driver needs at least 450 MiB", "memory: 512MiB")
+    if bus.pipeline.metrics is not None and (problem := address_problem(bus.pipeline.metrics)):
+        yield Finding(("pipeline", "metrics"), *problem)
     for name in bus.pipeline.settings:
         if not name.startswith("spark."):
             what = f"'{name}' is no setting of Spark's: they begin with spark."

@@ -218,6 +218,7 @@ class Pipeline(Part):
     memory: Bytes = Bytes(512 * 1024 * 1024)
     settings: Settings = {}  # spark.…
     checkpoints: str | None = None  # of jobs: any path that Hadoop knows; else in the bus's directory
+    metrics: str | None = None  # host:port of a page for Prometheus about the jobs
 
 
 class Certificates(Part):

@@ -139,6 +139,7 @@ DESCRIPTIONS: dict[type[Part], dict[str, str]] = {
         "memory": "Memory of Spark's driver.",
         "settings": "Spark's own settings, spark.….",
         "checkpoints": "Where jobs keep their checkpoints: any path that Hadoop knows, as in hdfs://host/streams.",
+        "metrics": "Where the jobs serve a page for Prometheus: host:port. By default nowhere.",
     },
     Job: {
         "kind": "stream: record by record. table: latest values by key. lake: all records. aggregate, join.",

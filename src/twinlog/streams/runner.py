@@ -32,6 +32,7 @@ from twinlog.spec.load import load
 from twinlog.spec.streams import Kind
 from twinlog.streams import checking
 from twinlog.streams.board import Board, News, behind_records, late_records, write_board
+from twinlog.streams.metrics import served
 from twinlog.streams.places import background
 from twinlog.streams.planning import Mode, endless_slots, mode_of
 from twinlog.wire.clientfiles.tuning import Tuning
@@ -74,12 +75,13 @@ def run(home: Home, stop: threading.Event) -> None:
     with process.alone():
         spark = _spark(home)
         runner = _Runner(home, spark)
-        while not stop.is_set():
-            if not _is_alive(spark):
-                raise SparkDied
-            runner.turn()
-            write_board(process.report, runner.board)
-            stop.wait(TURN_S)
+        with served(home.bus.pipeline.metrics, home.bus.bus, runner.board):
+            while not stop.is_set():
+                if not _is_alive(spark):
+                    raise SparkDied
+                runner.turn()
+                write_board(process.report, runner.board)
+                stop.wait(TURN_S)
         runner.end()
         spark.stop()
 
