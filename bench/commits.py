@@ -32,13 +32,16 @@ TRANSACTION_TIMEOUT_S = 60.0
 
 
 class Writers:
-    """Producers that commit on one partition, as fast as they are allowed to."""
+    """Producers that commit on one partition, as fast as they are allowed to.
+
+    They linger as librdkafka does when nobody says otherwise, which makes one batch of a transaction; its
+    commit does not wait for that.
+    """
 
     def __init__(self, on: Ground, place: TopicPartition, count: int) -> None:
         self._place = place
         self._producers = [
-            load.producer(on, **{"transactional.id": f"{place[0]}-{number}", "linger.ms": 0})
-            for number in range(count)
+            load.producer(on, **{"transactional.id": f"{place[0]}-{number}"}) for number in range(count)
         ]
         for producer in self._producers:
             producer.init_transactions(TRANSACTION_TIMEOUT_S)

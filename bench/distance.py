@@ -15,7 +15,7 @@ from bench import latency, throughput
 from bench.ground import ACTIVE, STANDBY, Ground, ground, say
 from bench.limits import Limits
 from bench.line import line, round_trip_ms
-from bench.peers import Peer
+from bench.peers import Peer, jars
 from twinlog.drills.machines import network
 from twinlog.sites.host import sysctl
 from twinlog.sites.layout import Listener
@@ -35,6 +35,7 @@ def measure(
     limits: Limits,
 ) -> dict[str, Any]:
     """By the round trip: what it really was, latencies at the seed's rates, throughput."""
+    jars()  # from machines of the network nobody reaches the outside
     found: dict[str, Any] = {"kernel": {name: sysctl(f"net.ipv4.{name}") for name in KERNEL}}
     with (
         network((ACTIVE, STANDBY)) as joined,
