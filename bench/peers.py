@@ -22,7 +22,7 @@ from twinlog.durable import write_secret, write_text
 from twinlog.machine import cache_directory
 from twinlog.mirror import link
 from twinlog.progress import Silent
-from twinlog.sites.certificates import Kind, Realm
+from twinlog.sites.authorities import Kind, Realm
 from twinlog.sites.jars import ensure_jars, parse_lock
 from twinlog.sites.java import find_java
 from twinlog.sites.layout import Listener
@@ -102,7 +102,7 @@ class MirrorMaker:
         self._ground = ground
         self._directory = ground.directory / PRINCIPAL_NAME
         self._directory.mkdir(exist_ok=True)
-        self._jars = ensure_jars(cache_directory(), Silent(), parse_lock(LOCK.read_text()))
+        self._jars = jars()
         self._process: subprocess.Popen[bytes] | None = None
         self._allow()
 
@@ -208,6 +208,11 @@ class MirrorMaker:
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(home.pki.trust_path(Realm.LINK)),
         }
+
+
+def jars() -> list[Path]:
+    """MirrorMaker's jars, fetched if need be: to be called where there is a way to the outside."""
+    return list(ensure_jars(cache_directory(), Silent(), parse_lock(LOCK.read_text())))
 
 
 def family(process: psutil.Process | None) -> list[psutil.Process]:

@@ -17,7 +17,8 @@ import confluent_kafka
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from twinlog.sites import certificates, processes
-from twinlog.sites.certificates import Authority, Kind, Realm, Wanted, utc_now
+from twinlog.sites.authorities import Kind, Realm
+from twinlog.sites.certificates import Authority, Wanted, utc_now
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Listener
 from twinlog.sites.pemfiles import read_certificate, read_key

@@ -29,7 +29,7 @@ from kafka.protocol.producer import (
 from tests.cluster.conftest import Bus
 from tests.cluster.doors import GROUP, TIMEOUT_S, Doors, TlsServer, knock, read, written
 from twinlog.errors import KafkaError
-from twinlog.sites.certificates import Kind, Realm
+from twinlog.sites.authorities import Kind, Realm
 from twinlog.sites.layout import Listener
 from twinlog.sites.pki import Pki
 from twinlog.spec.model import Certificates

@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.errors import TwinlogError
 from twinlog.sites import handshake, processes
-from twinlog.sites.certificates import Realm
+from twinlog.sites.authorities import Realm
 from twinlog.sites.layout import Listener
 from twinlog.sites.served import fingerprint, look
 from twinlog.wire import configs

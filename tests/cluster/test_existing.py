@@ -19,7 +19,7 @@ import pytest
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.durable import write_secret
 from twinlog.sites import processes, properties
-from twinlog.sites.certificates import Realm
+from twinlog.sites.authorities import Realm
 from twinlog.sites.java import find_java
 from twinlog.sites.layout import Listener
 from twinlog.sites.readiness import wait_until_ready

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from twinlog.sites.certificates import Kind, utc_now
+from twinlog.sites.authorities import Kind
+from twinlog.sites.certificates import utc_now
 from twinlog.sites.home import Home
 from twinlog.sites.pki import Pki
 from twinlog.spec.load import load

@@ -17,7 +17,8 @@ from tests.conftest import Twinlog
 from tests.program.prepared_bus import prepare
 from twinlog.ops.inventory import Verdict, verdict
 from twinlog.ops.rotation import Step, steps_from
-from twinlog.sites.certificates import Kind, State, utc_now
+from twinlog.sites.authorities import Kind
+from twinlog.sites.certificates import State, utc_now
 from twinlog.sites.home import Home
 from twinlog.sites.pki import Phase
 

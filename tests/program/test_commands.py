@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Twinlog
+from tests.program.prepared_bus import prepare
 from twinlog import __version__
 from twinlog.cli.app import COMMANDS
 from twinlog.cli.init import FILE_NAME, bus_name
-from twinlog.spec.load import find, load
+from twinlog.spec.file import find
+from twinlog.spec.load import load
 from twinlog.spec.model import KAFKA_VERSION, BusName
 from twinlog.spec.typed import takes
 
@@ -66,6 +68,53 @@ def test_listing_topics_imports_no_driver_nor_messages_that_it_does_not_send(
     )
     assert end.returncode == 0, end.stderr
     assert "hint: twinlog up" in end.stderr
+
+
+# What is in daily use, as far as it comes at a bus of which nothing runs, and what it may import on the way.
+DAILY = {
+    "topic list": [],
+    "topic describe orders": [],
+    "topic offsets orders": [],
+    "group list": [],
+    "group lag": [],
+    "config describe topic orders": [],
+    "quorum": [],
+    "user list": [],
+    "link status": ["psutil"],
+    "status": ["psutil", "cryptography"],  # it says how long certificates last
+    "broker list": ["psutil"],
+    "produce orders": ["confluent_kafka"],
+    "consume orders": ["confluent_kafka"],
+}
+
+
+@pytest.mark.parametrize("words", DAILY)
+def test_command_on_a_file_that_was_right_before_imports_nothing_that_reads_it(
+    environment: dict[str, str], tmp_path: Path, words: str
+) -> None:
+    home = prepare(tmp_path / "bus")
+    reaches = words.split(maxsplit=1)[0] in ("topic", "group", "config", "quorum", "produce", "consume")
+    args = [*words.split(), *(["--timeout", "0.1"] if reaches else [])]
+    unneeded = [name for name in HEAVY if name != "kafka" and name not in DAILY[words]]
+    script = (
+        f"import sys; from twinlog.cli import app\ncode = app.run({args})\n"
+        f"found = [module for module in {unneeded} if module in sys.modules]\n"
+        "print(found if sys.argv[1:] == ['again'] else [])\nsys.exit(code)"
+    )
+    first, again = (
+        subprocess.run(
+            [sys.executable, "-c", script, *more],
+            env={**environment, "GIVEN_PASSWORD": "secret"},
+            cwd=home.file.parent,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for more in ([], ["again"])
+    )
+    assert again.stdout.splitlines()[-1] == "[]"
+    assert (first.returncode, first.stderr, first.stdout) == (again.returncode, again.stderr, again.stdout)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -21,12 +21,12 @@ Body = TypeVar("Body", bound=Callable[..., None])
 LONGEST_TIMEOUT_S = 86400.0
 
 
-def home_of(ctx: frame.Context, *, warn: bool = False) -> Home:
-    """The bus that the file declares, on this machine."""
+def home_of(ctx: frame.Context, *, warn: bool = False, memos: bool = True) -> Home:
+    """The bus that the file declares, on this machine; without `memos` nothing is written there."""
     from twinlog.sites.home import Home
 
-    loaded = frame.load_bus(ctx, warn=warn)
-    return Home(loaded.bus, loaded.file, warn=ctx.warn)
+    loaded = frame.load_bus(ctx, warn=warn, memos=memos)
+    return Home(loaded.bus, loaded.file, warn=ctx.warn, memos=memos)
 
 
 def home_as_it_is(ctx: frame.Context, site: str | None) -> Home:
@@ -57,12 +57,12 @@ def home_as_it_is(ctx: frame.Context, site: str | None) -> Home:
 def _place_of_file(ctx: frame.Context) -> Path | None:
     """Where the file is, or was before it was lost."""
     from twinlog.sites import recorded
-    from twinlog.spec import load
+    from twinlog.spec.file import find
 
     if ctx.file is not None:
         return ctx.file
     try:
-        return load.find(Path.cwd())
+        return find(Path.cwd())
     except UsageError:
         named = os.environ.get("TWINLOG_FILE")
         return Path.cwd() / named if named else recorded.find(Path.cwd())

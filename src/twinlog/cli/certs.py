@@ -109,7 +109,7 @@ def sign(ctx: frame.Context, file_csr: Path) -> None:
     owner. The answer names the authority's file that the client must trust.
     """
     from twinlog.durable import write_text
-    from twinlog.sites.certificates import Realm
+    from twinlog.sites.authorities import Realm
 
     home = home_of(ctx)
     text = _read_request(file_csr)
@@ -153,7 +153,7 @@ def rotate_ca(ctx: frame.Context, authority: str, step: str | None) -> None:
     it has come. The link authority is the nodes' own affair, so its steps need no waiting.
     """
     from twinlog.ops import rotation
-    from twinlog.sites.certificates import Realm
+    from twinlog.sites.authorities import Realm
 
     home = home_of(ctx)
     realms = list(Realm) if authority == "both" else [Realm(authority)]
@@ -180,7 +180,7 @@ def rotate_ca(ctx: frame.Context, authority: str, step: str | None) -> None:
 
 
 def _phases(home: Home) -> list[dict[str, Any]]:
-    from twinlog.sites.certificates import Realm
+    from twinlog.sites.authorities import Realm
 
     return [{"authority": realm, "phase": home.pki.phase(realm)} for realm in Realm]
 

@@ -25,8 +25,9 @@ from twinlog.cli import output, progress
 from twinlog.errors import Problem, UsageError
 from twinlog.progress import Progress
 
-if TYPE_CHECKING:  # pydantic takes longer to import than most commands take to run
-    from twinlog.spec.load import Loaded
+if TYPE_CHECKING:  # `--help` needs nothing of the file
+    from twinlog.spec.file import Loaded
+    from twinlog.spec.finding import Finding
 
 P = ParamSpec("P")
 Body = Callable[Concatenate["Context", P], None]
@@ -73,16 +74,44 @@ class Context:
             raise UsageError(what, where=where, hint=f"twinlog {called} --yes")
 
 
-def load_bus(ctx: Context, *, warn: bool = False) -> Loaded:
+def load_bus(ctx: Context, *, warn: bool = False, memos: bool = True) -> Loaded:
     """The file of this call, found and read once; with `warn` its warnings go to stderr."""
     if ctx._loaded is None:
-        from twinlog.spec import load
+        from twinlog.spec.file import find
 
-        file = ctx.file if ctx.file is not None else load.find(Path.cwd())
-        ctx._loaded = load.load(file, os.environ)
+        file = ctx.file if ctx.file is not None else find(Path.cwd())
+        ctx._loaded = _load(file, memos)
         for problem in ctx._loaded.warnings if warn else ():
             ctx.warn(problem, str(file))
     return ctx._loaded
+
+
+def _load(file: Path, memos: bool) -> Loaded:
+    """What the file declares: as it was found before if nothing has changed, else from the loader.
+
+    Only the loader needs pydantic and YAML, which take longer to import than most commands take to run.
+    """
+    from twinlog.sites.state import DIRECTORY
+    from twinlog.spec import recalled
+    from twinlog.spec.file import content
+
+    raw = content(file)
+    directory = file.absolute().parent.resolve() / DIRECTORY
+
+    def parse() -> Loaded:
+        from twinlog.spec import load
+
+        return load.parse(raw, file, os.environ)
+
+    def locate(finding: Finding) -> Problem:
+        return parse().locate(finding)
+
+    known = recalled.recall(file, raw, os.environ, directory, locate)
+    if known is None:
+        known = parse()
+        if memos:
+            recalled.keep(known, raw, os.environ, directory)
+    return known
 
 
 class FramedCommand(click.Command):

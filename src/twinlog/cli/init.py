@@ -12,7 +12,7 @@ from twinlog.cli.output import Column, Record
 from twinlog.durable import write_text
 from twinlog.errors import UsageError
 
-FILE_NAME = "twinlog.yaml"  # as in spec.load, which would take three times as long to import as this to run
+FILE_NAME = "twinlog.yaml"  # as in spec.file, which would take longer to import than this to run
 LONGEST_NAME = 40
 
 

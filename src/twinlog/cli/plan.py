@@ -34,7 +34,7 @@ def command(ctx: frame.Context, site: str | None, prune: bool) -> None:
     from twinlog.ops.apply import plan_all
     from twinlog.ops.steps import Impossible
 
-    home = home_of(ctx, warn=True)
+    home = home_of(ctx, warn=True, memos=False)
     jobs = [jobs_table(ctx)] if home.bus.streams else []
     found = plan_all(home, home.chosen(site), prune=prune)
     ctx.emit(table_of(found, empty="the sites are what the file says"), *jobs)

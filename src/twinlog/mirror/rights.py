@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from twinlog.errors import SiteError
-from twinlog.sites.certificates import Kind
+from twinlog.sites.authorities import Kind
 from twinlog.sites.pki import Pki
 from twinlog.spec.patterns import ANY
 from twinlog.wire import acls

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from twinlog.ops.renewal import ADMIN, brought_up, voters
 from twinlog.sites import processes, served
-from twinlog.sites.certificates import Kind, State
+from twinlog.sites.authorities import Kind
+from twinlog.sites.certificates import State
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Kind as NodeKind
 from twinlog.sites.layout import Node

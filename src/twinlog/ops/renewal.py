@@ -17,11 +17,10 @@ from pathlib import Path
 from twinlog.errors import SiteError
 from twinlog.progress import Progress
 from twinlog.sites import processes, served
-from twinlog.sites.certificates import Kind
+from twinlog.sites.authorities import Issued, Kind
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Kind as NodeKind
 from twinlog.sites.layout import Listener, Node, SiteLayout
-from twinlog.sites.pki import Issued
 from twinlog.sites.served import Served
 from twinlog.spec.model import Auth, Promote
 from twinlog.wire import reload

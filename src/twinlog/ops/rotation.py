@@ -17,7 +17,7 @@ from twinlog.errors import SiteError
 from twinlog.ops import renewal
 from twinlog.ops.renewal import Renewed
 from twinlog.progress import Progress
-from twinlog.sites.certificates import Realm
+from twinlog.sites.authorities import Realm
 from twinlog.sites.home import Home
 from twinlog.sites.pki import Phase
 

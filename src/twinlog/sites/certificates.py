@@ -22,31 +22,10 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from twinlog.errors import UsageError
+from twinlog.sites.authorities import Kind
 
 BACKDATED = timedelta(minutes=5)
 MIN_RSA_BITS = 2048
-
-
-class Realm(StrEnum):
-    """The two authorities of a bus; neither accepts what the other signed."""
-
-    CLIENTS = "clients"  # servers that clients talk to, and users
-    LINK = "link"  # nodes among themselves, and Twinlog's own clients
-
-
-class Kind(StrEnum):
-    """What a certificate is for; the value stands in it as the OU."""
-
-    NODE = "node"
-    SERVER = "server"
-    USER = "user"
-    LINK = "link"
-    VOTE = "vote"
-
-    @property
-    def realm(self) -> Realm:
-        """The authority that signs this kind."""
-        return Realm.CLIENTS if self in (Kind.SERVER, Kind.USER) else Realm.LINK
 
 
 # Nodes are both ends of LINK, voters both ends of a vote; to Kafka a voter is nobody. A server
@@ -159,12 +138,17 @@ def why_reissue(present: x509.Certificate, wanted: Wanted, authority: Authority,
 
 def state_of(certificate: x509.Certificate, renew_before: timedelta, now: datetime) -> State:
     """Whether a certificate is good, should be renewed, or has ended."""
+    if now >= certificate.not_valid_after_utc:
+        return State.EXPIRED
+    return State.RENEW if now > renewal_due(certificate, renew_before) else State.OK
+
+
+def renewal_due(certificate: x509.Certificate, renew_before: timedelta) -> datetime:
+    """When a certificate should be renewed."""
     end = certificate.not_valid_after_utc
     lifetime = end - certificate.not_valid_before_utc
-    if now >= end:
-        return State.EXPIRED
     # A window longer than the life of a short certificate would renew it at every look.
-    return State.RENEW if end - now < min(renew_before, lifetime / 3) else State.OK
+    return end - min(renew_before, lifetime / 3)
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:

@@ -11,19 +11,23 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from twinlog.errors import Problem, SiteError, UsageError
 from twinlog.sites import layout as layouts
-from twinlog.sites.certificates import Kind, Realm
+from twinlog.sites.authorities import Issued, Kind, Realm, trust_pem
+from twinlog.sites.credentials import credentials
 from twinlog.sites.layout import Listener, Node, SiteLayout, allocate, lay_out
 from twinlog.sites.passwords import Passwords
-from twinlog.sites.pki import Issued, Pki
 from twinlog.sites.ports import free_ports
 from twinlog.sites.properties import TlsFiles
 from twinlog.sites.state import DIRECTORY, BusState, StateFile
 from twinlog.spec.model import Auth, Bus, Role, User
 from twinlog.wire.access import Access, Mechanism, Protocol
-from twinlog.wire.clientfiles.read import ClientSettings, read_client_file
+
+if TYPE_CHECKING:  # both need what takes longer to import than most commands take to run
+    from twinlog.sites.pki import Pki
+    from twinlog.wire.clientfiles.read import ClientSettings
 
 MECHANISMS = {Auth.SCRAM: Mechanism.SCRAM_SHA_512, Auth.SCRAM_256: Mechanism.SCRAM_SHA_256}
 
@@ -37,15 +41,23 @@ class Home:
         file: Path,
         environment: Mapping[str, str] = os.environ,
         warn: Callable[[Problem, str], None] = lambda problem, file: None,
+        memos: bool = True,
     ) -> None:
         self.bus = bus
         # By one name, however it was reached: nodes are known by the paths that they were started with.
         self.file = file.absolute().parent.resolve() / file.name
         self._warn = warn
+        self._memos = memos
         self.directory = self.file.parent / DIRECTORY
         self.state_file = StateFile(self.directory)
-        self.pki = Pki(self.directory / "pki", bus.bus, bus.certificates)
         self.passwords = Passwords(self.directory / "secrets", self.file.parent, environment)
+
+    @functools.cached_property
+    def pki(self) -> Pki:
+        """The keys and certificates, for whoever makes or judges them."""
+        from twinlog.sites.pki import Pki  # noqa: PLC0415
+
+        return Pki(self.directory / "pki", self.bus.bus, self.bus.certificates)
 
     def allocate(self) -> BusState:
         """Decide what every declared node keeps for life, and write it down before it is used."""
@@ -184,6 +196,8 @@ class Home:
     @functools.cache  # noqa: B019  a Home lives as long as its command
     def client_file(self, site: str) -> ClientSettings:
         """The client file of a site that exists already, read once; what is unsafe in it is warned about."""
+        from twinlog.wire.clientfiles.read import read_client_file  # noqa: PLC0415
+
         named = self.bus.sites[site].client
         assert named is not None, "the loader lets no such site through"
         path = self.file.parent / named
@@ -197,15 +211,13 @@ class Home:
         declared = self.bus.sites[site]
         if declared.exists_already:
             return replace(self.client_file(site).access, bootstrap=declared.bootstrap)
-        certificate = self.pki.issue(Kind.LINK, "admin")
-        return self._mtls(self.layout(site).bootstrap(Listener.LINK), Realm.LINK, certificate)
+        return self._mtls(self.layout(site).bootstrap(Listener.LINK), Kind.LINK, "admin")
 
     def link_access(self, name: str, site: str) -> Access:
         """How a holder of the link reaches a site: by its own name where we decide who is who."""
         if self.bus.sites[site].exists_already:
             return self.admin_access(site)
-        certificate = self.pki.issue(Kind.LINK, name)
-        return self._mtls(self.layout(site).bootstrap(Listener.LINK), Realm.LINK, certificate)
+        return self._mtls(self.layout(site).bootstrap(Listener.LINK), Kind.LINK, name)
 
     def declared_user(self, user: str) -> User:
         """A user of the file."""
@@ -224,12 +236,11 @@ class Home:
             return self._existing_user(user, declared, site)
         layout = self.layout(site)
         if declared.auth is Auth.MTLS:
-            certificate = self.pki.issue(Kind.USER, user)
-            return self._mtls(layout.bootstrap(Listener.CLIENT_TLS), Realm.CLIENTS, certificate)
+            return self._mtls(layout.bootstrap(Listener.CLIENT_TLS), Kind.USER, user)
         return Access(
             bootstrap=layout.bootstrap(Listener.CLIENT),
             protocol=Protocol.SASL_SSL,
-            ca_pem=self.pki.trust_pem(Realm.CLIENTS),
+            ca_pem=trust_pem(self.directory / "pki", Realm.CLIENTS),
             mechanism=MECHANISMS[declared.auth],
             username=user,
             password=self.passwords.password_of(user, declared.password),
@@ -259,11 +270,6 @@ class Home:
             password=self.passwords.password_of(user, declared.password),
         )
 
-    def _mtls(self, bootstrap: tuple[str, ...], realm: Realm, certificate: Issued) -> Access:
-        return Access(
-            bootstrap=bootstrap,
-            protocol=Protocol.SSL,
-            ca_pem=self.pki.trust_pem(realm),
-            cert_pem=certificate.chain_pem,
-            key_pem=certificate.key_pem,
-        )
+    def _mtls(self, bootstrap: tuple[str, ...], kind: Kind, name: str) -> Access:
+        own = credentials(self.directory / "pki", self.bus, kind, name, lambda: self.pki, memos=self._memos)
+        return Access(bootstrap, Protocol.SSL, own.ca_pem, own.cert_pem, own.key_pem)

@@ -25,9 +25,11 @@ from pathlib import Path
 from cryptography import x509
 
 from twinlog.durable import make_private_directory, write_secret, write_text
-from twinlog.errors import SiteError, UsageError
+from twinlog.errors import UsageError
+from twinlog.sites import authorities
 from twinlog.sites import certificates as made
-from twinlog.sites.certificates import Authority, Kind, Realm, State, Wanted
+from twinlog.sites.authorities import Generations, Issued, Kind, Realm, certificates_in
+from twinlog.sites.certificates import Authority, State, Wanted
 from twinlog.sites.pemfiles import read_certificate, read_key, write_if_changed
 from twinlog.spec.model import Certificates
 
@@ -38,35 +40,6 @@ class Phase(StrEnum):
     STEADY = "steady"  # one authority, trusted and signing
     BEGUN = "begun"  # the next one is trusted too, the old one signs
     SWITCHED = "switched"  # the next one signs, the old one is still trusted
-
-
-@dataclass(frozen=True)
-class Issued:
-    """Where a certificate lies, and why it was made in this call (empty: it was there)."""
-
-    certificate: Path
-    key: Path
-    store: Path
-    why: str = ""
-
-    @property
-    def is_whole(self) -> bool:
-        """True if all its files are there and say the same."""
-        try:
-            return self.store.read_text() == self.key.read_text() + self.certificate.read_text()
-        except FileNotFoundError:
-            return False
-
-    @property
-    def chain_pem(self) -> str:
-        """The certificate and its authority, as text."""
-        return _certificates_in(self.store.read_text())
-
-    @property
-    def key_pem(self) -> str:
-        """The private key, as text."""
-        text = self.store.read_text()
-        return text.removesuffix(_certificates_in(text))
 
 
 @dataclass(frozen=True)
@@ -105,7 +78,7 @@ class Pki:
             make_private_directory(folder)
             if not (folder / "authority.json").exists():
                 self._make_generation(realm, 1)
-                self._write_generations(realm, _Generations(signing=1, trusted=(1,)))
+                self._write_generations(realm, Generations(signing=1, trusted=(1,)))
             self._write_trust(realm)
 
     def issue(self, kind: Kind, name: str, names: Collection[str] = (), *, anew: bool = False) -> Issued:
@@ -128,10 +101,14 @@ class Pki:
             _take_apart(paths)
         return replace(paths, why=why)
 
+    def renewal_due(self, kind: Kind, name: str) -> datetime:
+        """When a certificate that is there should be renewed."""
+        present = x509.load_pem_x509_certificate(self.paths(kind, name).chain_pem.encode())
+        return made.renewal_due(present, timedelta(seconds=self._rules.renew_before))
+
     def paths(self, kind: Kind, name: str) -> Issued:
         """Where a certificate lies, or would lie."""
-        folder = self._directory / kind.realm / kind
-        return Issued(folder / f"{name}.crt", folder / f"{name}.key", folder / f"{name}.pem")
+        return authorities.paths(self._directory, kind, name)
 
     def names(self, kind: Kind) -> list[str]:
         """Whose certificates of a kind there are."""
@@ -141,7 +118,7 @@ class Pki:
         """Delete a certificate and its key; harmless if there is none."""
         paths = self.paths(kind, name)
         with _alone(self._directory):
-            for path in (paths.store, paths.key, paths.certificate):
+            for path in (paths.store, paths.key, paths.certificate, paths.store.with_suffix(".memo")):
                 path.unlink(missing_ok=True)
 
     def trust_path(self, realm: Realm) -> Path:
@@ -150,8 +127,7 @@ class Pki:
 
     def trust_pem(self, realm: Realm) -> str:
         """Every authority that is trusted at present, as text."""
-        generations = self._generations(realm)
-        return "".join(self._read(realm, number).pem for number in generations.trusted)
+        return authorities.trust_pem(self._directory, realm)
 
     def sign(self, csr_pem: str) -> str:
         """A user's certificate for a key that we never see; the caller checks that the user is declared.
@@ -183,7 +159,7 @@ class Pki:
         if phase is Phase.STEADY:
             signing = self._generations(realm).signing
             self._make_generation(realm, signing + 1)
-            self._write_generations(realm, _Generations(signing, (signing, signing + 1)))
+            self._write_generations(realm, Generations(signing, (signing, signing + 1)))
         self._write_trust(realm)
 
     def switch_rotation(self, realm: Realm) -> None:
@@ -196,7 +172,7 @@ class Pki:
             )
         if phase is Phase.BEGUN:
             trusted = self._generations(realm).trusted
-            self._write_generations(realm, _Generations(max(trusted), trusted))
+            self._write_generations(realm, Generations(max(trusted), trusted))
         self._write_trust(realm)
 
     def finish_rotation(self, realm: Realm) -> None:
@@ -207,7 +183,7 @@ class Pki:
                 hint=f"twinlog certs rotate-ca {realm} --switch",
             )
         signing = self._generations(realm).signing
-        self._write_generations(realm, _Generations(signing, (signing,)))
+        self._write_generations(realm, Generations(signing, (signing,)))
         self._write_trust(realm)
         for path in (self._directory / realm).glob("ca-*.*"):
             if path.stem != f"ca-{signing}":
@@ -270,21 +246,10 @@ class Pki:
         base = self._directory / realm / f"ca-{number}"
         return Authority(read_certificate(base.with_suffix(".crt")), read_key(base.with_suffix(".key")))
 
-    def _generations(self, realm: Realm) -> _Generations:
-        path = self._directory / realm / "authority.json"
-        try:
-            raw = json.loads(path.read_text())
-            return _Generations(int(raw["signing"]), tuple(int(number) for number in raw["trusted"]))
-        except FileNotFoundError:
-            raise SiteError(
-                f"the {realm} authority does not exist yet", where=str(path), hint="twinlog up"
-            ) from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise SiteError(
-                f"the state of the {realm} authority cannot be read: {error!r}", where=str(path)
-            ) from error
+    def _generations(self, realm: Realm) -> Generations:
+        return authorities.generations(self._directory, realm)
 
-    def _write_generations(self, realm: Realm, generations: _Generations) -> None:
+    def _write_generations(self, realm: Realm, generations: Generations) -> None:
         raw = {"signing": generations.signing, "trusted": list(generations.trusted)}
         write_text(self._directory / realm / "authority.json", json.dumps(raw) + "\n")
 
@@ -299,17 +264,9 @@ def _alone(directory: Path) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class _Generations:
-    """Which generation of an authority signs, and which ones are trusted."""
-
-    signing: int
-    trusted: tuple[int, ...]
-
-
 def _why_new(store: Path, wanted: Wanted, authority: Authority, now: datetime) -> str:
     try:
-        present = x509.load_pem_x509_certificate(_certificates_in(store.read_text()).encode())
+        present = x509.load_pem_x509_certificate(certificates_in(store.read_text()).encode())
     except FileNotFoundError:
         return "there was none"
     except ValueError:
@@ -319,12 +276,6 @@ def _why_new(store: Path, wanted: Wanted, authority: Authority, now: datetime) -
 
 def _take_apart(paths: Issued) -> None:
     text = paths.store.read_text()
-    chain = _certificates_in(text)
+    chain = certificates_in(text)
     write_if_changed(paths.key, text.removesuffix(chain), write_secret)
     write_if_changed(paths.certificate, chain, write_text)
-
-
-def _certificates_in(store: str) -> str:
-    """The part of a store after its key."""
-    start = store.find("-----BEGIN CERTIFICATE-----")
-    return store[start:] if start >= 0 else ""

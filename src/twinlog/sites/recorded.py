@@ -15,7 +15,7 @@ from twinlog.sites import properties
 from twinlog.sites.home import Home
 from twinlog.sites.layout import FIRST_CONTROLLER, IDS_PER_SITE, Listener
 from twinlog.sites.state import DIRECTORY, BusState, SiteState, StateFile
-from twinlog.spec.load import FILE_NAME
+from twinlog.spec.file import FILE_NAME
 from twinlog.spec.model import Broker, Bus, Site
 
 Settings = Mapping[int, Mapping[str, str]]  # node id → what it was started with; only of nodes that are here

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives import hashes
 
 from twinlog.errors import SiteError
 from twinlog.sites import handshake
-from twinlog.sites.certificates import Kind
+from twinlog.sites.authorities import Kind
 from twinlog.sites.home import Home
 from twinlog.sites.layout import LISTENERS, Listener, Node
 from twinlog.sites.pemfiles import read_certificate
-from twinlog.wire.tls import has_ended
+from twinlog.wire.presented import has_ended
 
 TIMEOUT_S = 3.0  # a handshake on a busy machine takes a tenth of that
 AT_ONCE = 8

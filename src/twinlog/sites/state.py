@@ -13,17 +13,19 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
-
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from twinlog.durable import make_private_directory, write_text
 from twinlog.errors import SiteError, UsageError
 
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 VERSION = 1
 DIRECTORY = ".twinlog"
-_EXACT = ConfigDict(extra="forbid")  # what a newer Twinlog remembers must not be lost unseen
+_EXACT = {"extra": "forbid"}  # to pydantic: what a newer Twinlog remembers must not be lost unseen
 
 
 @dataclass
@@ -80,9 +82,6 @@ def make_home_directory(directory: Path) -> None:
             write_text(ignored, "*\n")
 
 
-_STATE = TypeAdapter(BusState)
-
-
 class StateFile:
     """Reads and writes a bus's state; `locked` keeps two commands from changing it at once."""
 
@@ -110,8 +109,19 @@ class StateFile:
                 where=str(self.path),
                 hint="twinlog version",
             )
+        state = {key: value for key, value in raw.items() if key != "version"}
         try:
-            return _STATE.validate_python({key: value for key, value in raw.items() if key != "version"})
+            known: BusState = _exactly(BusState, state)
+        except (TypeError, ValueError, KeyError):
+            return self._leniently(state)
+        return known
+
+    def _leniently(self, state: dict[str, Any]) -> BusState:
+        """As above, for a state that is not just as `write` leaves it; says what is wrong with it."""
+        from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  takes longer than most commands
+
+        try:
+            return TypeAdapter(BusState).validate_python(state)
         except ValidationError as error:
             raise self._unreadable(_first_problem(error)) from error
 
@@ -144,6 +154,22 @@ class StateFile:
                 file.write(f"twinlog {doing} (pid {os.getpid()})")
                 file.flush()
             yield
+
+
+def _exactly(kind: Any, raw: Any) -> Any:
+    """JSON as what it is declared to be; raises for anything that is not exactly that."""
+    is_object = is_dataclass(kind)
+    origin, inside = get_origin(kind) or kind, get_args(kind)
+    if type(raw) is not (dict if is_object else origin):
+        raise TypeError
+    if is_object:
+        types = get_type_hints(kind)
+        return origin(**{name: _exactly(types[name], value) for name, value in raw.items()})
+    if origin is list:
+        return [_exactly(inside[0], item) for item in raw]
+    if origin is dict:  # JSON has no numbers for keys
+        return {inside[0](name): _exactly(inside[1], item) for name, item in raw.items()}
+    return raw
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from twinlog.spec.refused import LISTENER_PREFIX
@@ -41,7 +41,7 @@ class SettingError(ValueError):
 
 @cache
 def _facts() -> dict[str, dict[str, Any]]:
-    text = files("twinlog.spec").joinpath("kafka_settings.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("kafka_settings.json").read_text(encoding="utf-8")
     loaded: dict[str, dict[str, Any]] = json.loads(text)
     return loaded
 

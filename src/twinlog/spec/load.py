@@ -9,62 +9,28 @@ Raises UsageError for a file that cannot be found or read, FileProblems for one 
 from __future__ import annotations
 
 import copy
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import ValidationError
 
-from twinlog.errors import FileProblems, Problem, UsageError
+from twinlog.errors import FileProblems, Problem
 from twinlog.spec import check, environment, typed, wording
 from twinlog.spec.document import Document, Path, dotted, read
+from twinlog.spec.file import Loaded, content
 from twinlog.spec.finding import Finding
 from twinlog.spec.implied import with_implied
 from twinlog.spec.model import Bus
 
-FILE_NAME = "twinlog.yaml"
 _ROUNDS = 8  # leaving a part out can uncover another error below it, a few levels at most
 # What stands in for a required part that is missing or wrong, so that the rest can be checked.
 _STAND_INS: Mapping[str, Any] = {"bus": "unnamed", "sites": {"a": {}}}
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A bus that can be used, the file it came from, and what is doubtful in it."""
-
-    bus: Bus
-    file: FilePath
-    warnings: tuple[Problem, ...]
-    locate: Callable[[Finding], Problem] = field(
-        repr=False, compare=False
-    )  # for rules that look at more than the loader does
-
-
-def find(start: FilePath, env: Mapping[str, str] | None = None) -> FilePath:
-    """The file that TWINLOG_FILE names, else twinlog.yaml in `start` or the nearest directory above it."""
-    named = (os.environ if env is None else env).get("TWINLOG_FILE")
-    if named:
-        file = start / named
-        if file.is_file():
-            return file
-        raise UsageError(f"there is no file {named}", where="$TWINLOG_FILE", hint="is the path right?")
-    start = start.absolute()
-    for directory in (start, *start.parents):
-        if (directory / FILE_NAME).is_file():
-            return directory / FILE_NAME
-    raise UsageError(f"no {FILE_NAME} in {start} or above it", hint="twinlog init")
-
-
 def load(file: FilePath, env: Mapping[str, str]) -> Loaded:
     """The bus that a file and an environment declare."""
-    try:
-        raw = file.read_bytes()
-    except OSError as error:
-        reason = error.strerror or "unknown reason"
-        raise UsageError(f"cannot read the file: {reason}", where=str(file), hint="twinlog init") from None
-    return parse(raw, file, env)
+    return parse(content(file), file, env)
 
 
 def parse(raw: bytes, file: FilePath, env: Mapping[str, str]) -> Loaded:

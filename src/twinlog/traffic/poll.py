@@ -25,7 +25,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from twinlog.errors import SiteError
-from twinlog.sites.certificates import Kind, Realm
+from twinlog.sites.authorities import Kind, Realm
 from twinlog.sites.pki import Pki
 from twinlog.traffic.serving import listen_on
 from twinlog.traffic.votes import Answer, Request, Wish, voter_of

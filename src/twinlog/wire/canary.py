@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 
 from twinlog.errors import TwinlogError, UnknownOutcome
 from twinlog.wire import codes

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 
 from twinlog.errors import KafkaError, SiteError, TwinlogError, UnknownOutcome
 from twinlog.wire import codes
@@ -31,8 +31,10 @@ from twinlog.wire.addresses import HostPort
 from twinlog.wire.connection import Connection
 from twinlog.wire.deadlines import Clock, Deadline
 from twinlog.wire.failures import ConnectionFailed
-from twinlog.wire.login import Answer
 from twinlog.wire.tls import context_for, uses_tls
+
+if TYPE_CHECKING:
+    from twinlog.wire.login import Answer
 
 Result = TypeVar("Result")
 Wait = Callable[[float], object]

@@ -21,10 +21,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.metadata.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 from twinlog import __version__
 from twinlog.errors import KafkaError, TwinlogError, UnknownOutcome
@@ -34,9 +34,11 @@ from twinlog.wire.addresses import HostPort
 from twinlog.wire.compact import skip_tags
 from twinlog.wire.deadlines import Clock, Deadline
 from twinlog.wire.failures import ClosedByPeer, NotKafka, Stage, explain
-from twinlog.wire.login import Answer, log_in
 from twinlog.wire.tls import context_for, uses_tls
 from twinlog.wire.versions import Range, choose, is_write
+
+if TYPE_CHECKING:  # certificates need no login, and its messages take a while to make
+    from twinlog.wire.login import Answer
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 _LENGTH = struct.Struct(">i")
@@ -112,6 +114,8 @@ class Connection:
                 self._secure(tls if tls is not None else context_for(access), deadline)
             self._greet(deadline)
             if access.protocol in (Protocol.SASL_PLAINTEXT, Protocol.SASL_SSL):
+                from twinlog.wire.login import log_in  # noqa: PLC0415
+
                 self._stage = Stage.LOGIN
                 log_in(
                     access, str(address), lambda request, answer: self._exchange(request, answer, deadline)

@@ -16,7 +16,13 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-PACKAGES = ("kafka", "kafka.protocol.admin", "kafka.protocol.consumer")  # parents first
+PACKAGES = (
+    "kafka",
+    "kafka.protocol.admin",
+    "kafka.protocol.consumer",
+    "kafka.protocol.metadata",
+    "kafka.protocol.producer",
+)  # parents first
 
 
 class Deferred(ModuleType):

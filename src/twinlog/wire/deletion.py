@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka.protocol.admin import DeleteRecordsRequest, DeleteRecordsResponse
+from kafka.protocol.admin.topics import DeleteRecordsRequest, DeleteRecordsResponse
 
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka.protocol.consumer import LeaveGroupRequest, LeaveGroupResponse
+from kafka.protocol.consumer.group import LeaveGroupRequest, LeaveGroupResponse
 
 from twinlog.errors import KafkaError
 from twinlog.wire import arrivals, codes, groups, heartbeats

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kafka.protocol.admin import ElectLeadersRequest, ElectLeadersResponse
+from kafka.protocol.admin.topics import ElectLeadersRequest, ElectLeadersResponse
 
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster

@@ -14,7 +14,7 @@ from enum import StrEnum
 from twinlog.errors import SiteError
 from twinlog.wire.access import Access
 from twinlog.wire.addresses import HostPort
-from twinlog.wire.tls import has_ended, names_in, peek_certificate, uses_tls
+from twinlog.wire.tls import uses_tls
 
 # OpenSSL's numbers for what is wrong with a certificate.
 _NOT_YET_VALID, _EXPIRED, _WRONG_NAME, _WRONG_ADDRESS = 9, 10, 62, 64
@@ -92,9 +92,11 @@ def _reason(error: Exception, stage: Stage, address: HostPort, access: Access) -
 
 
 def _untrusted(error: ssl.SSLCertVerificationError, address: HostPort) -> tuple[str, str]:
-    shown = peek_certificate(address, timeout_s=2.0)
+    from twinlog.wire import presented  # noqa: PLC0415  only a connection that fails needs it
+
+    shown = presented.peek_certificate(address, timeout_s=2.0)
     if error.verify_code in (_WRONG_NAME, _WRONG_ADDRESS):
-        names = ", ".join(names_in(shown)) if shown else ""
+        names = ", ".join(presented.names_in(shown)) if shown else ""
         held = f"it is for {names}" if names else "it names no host"
         return (
             f"the broker's certificate is not for '{address.host}': {held}",
@@ -113,6 +115,12 @@ def _untrusted(error: ssl.SSLCertVerificationError, address: HostPort) -> tuple[
     )
 
 
+def _has_ended(cert_pem: str) -> bool:
+    from twinlog.wire import presented  # noqa: PLC0415  only a connection that fails needs it
+
+    return presented.has_ended(cert_pem)
+
+
 def _tls_refused(error: ssl.SSLError, access: Access) -> tuple[str, str]:
     reason = (error.reason or str(error)).upper()
     if "ALERT" not in reason:
@@ -122,7 +130,7 @@ def _tls_refused(error: ssl.SSLError, access: Access) -> tuple[str, str]:
     said = reason.partition("ALERT_")[2].lower().replace("_", " ")
     if not access.cert_pem:
         return f"the broker ended TLS: {said}", _WANTS_CERTIFICATE
-    if "expired" in said or has_ended(access.cert_pem):
+    if "expired" in said or _has_ended(access.cert_pem):
         return "the broker does not accept our certificate: it has expired", "twinlog certs renew"
     if "ca" in said.split() or "certificate" in said:
         return f"the broker does not accept our certificate: {said}", _IS_OURS_TRUSTED
@@ -139,7 +147,7 @@ def _closed(stage: Stage, access: Access) -> tuple[str, str, bool]:
         return what, _WANTS_CERTIFICATE, True
     if stage is Stage.GREETING:
         # With TLS 1.3 a refused certificate shows only now, and the alert that says so may get lost.
-        if has_ended(access.cert_pem):
+        if _has_ended(access.cert_pem):
             return f"{what}: our certificate has expired", "twinlog certs renew", False
         return what, _IS_OURS_TRUSTED, True
     if stage is Stage.LOGIN:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kafka.protocol.admin import DeleteGroupsRequest, DeleteGroupsResponse
-from kafka.protocol.consumer import OffsetDeleteRequest, OffsetDeleteResponse
+from kafka.protocol.admin.groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kafka.protocol.consumer.group import OffsetDeleteRequest, OffsetDeleteResponse
 
 from twinlog.wire import codes, groups
 from twinlog.wire.cluster import Cluster

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
+from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeProducersResponse
 
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from kafka.protocol.admin import (
+from kafka.protocol.admin.cluster import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.metadata.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 from twinlog import __version__
 from twinlog.wire import codes

@@ -1,4 +1,4 @@
-"""TLS for connections: a context made from the PEM texts of an Access, and a look at a certificate.
+"""TLS for connections: a context made from the PEM texts of an Access.
 
 `connection` makes one context for each connection, `cluster` one for all of its connections.
 A private key is on disk only while OpenSSL reads it, in a directory that nobody else can enter.
@@ -8,17 +8,12 @@ Nothing older than TLS 1.2 is spoken.
 from __future__ import annotations
 
 import os
-import socket
 import ssl
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
-
-from cryptography import x509
 
 from twinlog.errors import UsageError
 from twinlog.wire.access import Access, Protocol
-from twinlog.wire.addresses import HostPort
 
 _NO_CHECK_TIME = ssl.VerifyFlags(0x200000)  # X509_V_FLAG_NO_CHECK_TIME; Python has no name for it
 
@@ -50,39 +45,6 @@ def context_for(access: Access) -> ssl.SSLContext:
     if access.cert_pem:
         _load_pair(context, access)
     return context
-
-
-def peek_certificate(address: HostPort, timeout_s: float) -> x509.Certificate | None:
-    """The certificate that a listener shows, unchecked; None if it shows none in time."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # only looked at, to explain why it was not accepted
-    try:
-        with (
-            socket.create_connection((address.host, address.port), timeout=timeout_s) as plain,
-            context.wrap_socket(plain, server_hostname=address.host) as secured,
-        ):
-            der = secured.getpeercert(binary_form=True)
-        return x509.load_der_x509_certificate(der) if der else None
-    except (OSError, ValueError):
-        return None
-
-
-def has_ended(cert_pem: str) -> bool:
-    """True if the first certificate of a PEM text is no longer valid."""
-    ends = x509.load_pem_x509_certificate(cert_pem.encode()).not_valid_after_utc
-    return ends < datetime.now(UTC)
-
-
-def names_in(certificate: x509.Certificate) -> tuple[str, ...]:
-    """The host names and addresses that a certificate is for."""
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return ()
-    return tuple(names.get_values_for_type(x509.DNSName)) + tuple(
-        str(address) for address in names.get_values_for_type(x509.IPAddress)
-    )
 
 
 def _load_pair(context: ssl.SSLContext, access: Access) -> None:

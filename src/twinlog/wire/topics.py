@@ -21,7 +21,7 @@ from kafka.protocol.admin.topics import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kafka.protocol.consumer import ListOffsetsResponse
+from kafka.protocol.consumer.offsets import ListOffsetsResponse
 
 from twinlog.errors import KafkaError, TwinlogError
 from twinlog.wire import codes

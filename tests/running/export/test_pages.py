@@ -18,7 +18,7 @@ from twinlog.errors import PrerequisiteError, SiteError, UsageError
 from twinlog.export.link import LinkWatch
 from twinlog.export.observation import Filters, Watch
 from twinlog.export.pages import Looks, Tls, pages, served
-from twinlog.sites.certificates import Kind
+from twinlog.sites.authorities import Kind
 from twinlog.sites.home import Home
 from twinlog.sites.pki import Pki
 from twinlog.spec.load import load

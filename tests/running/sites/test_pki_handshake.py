@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from twinlog.errors import SiteError
-from twinlog.sites.certificates import Kind, Realm
+from twinlog.sites.authorities import Issued, Kind, Realm
 from twinlog.sites.handshake import fetch
-from twinlog.sites.pki import Issued, Pki
+from twinlog.sites.pki import Pki
 from twinlog.spec.model import Certificates
 
 TIMEOUT_S = 10.0  # a handshake takes milliseconds; the rest is a busy machine

@@ -15,7 +15,7 @@ from tests.running.traffic.loopback import wait_until
 from tests.running.traffic.test_agent_process import FILE, free_ports
 from twinlog.errors import SiteError, UsageError
 from twinlog.ops import renewal
-from twinlog.sites.certificates import Kind
+from twinlog.sites.authorities import Kind
 from twinlog.sites.home import Home
 from twinlog.spec.load import load
 from twinlog.traffic import electorate, outpost

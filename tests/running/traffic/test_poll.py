@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from twinlog.errors import SiteError
-from twinlog.sites.certificates import Kind, Realm
+from twinlog.sites.authorities import Kind, Realm
 from twinlog.sites.pki import Pki
 from twinlog.spec.model import Certificates
 from twinlog.traffic import poll

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.mirror.rights import Claim, at_active, at_standby, claim_of, forget_keys, of_groups
-from twinlog.sites.certificates import Kind
+from twinlog.sites.authorities import Kind
 from twinlog.sites.pki import Pki
 from twinlog.spec.model import Certificates
 from twinlog.wire.acls import CLUSTER_NAME, Acl, Operation, Resource

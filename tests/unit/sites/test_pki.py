@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from twinlog.errors import SiteError, UsageError
 from twinlog.sites import certificates as made
-from twinlog.sites.certificates import Kind, Realm, State
+from twinlog.sites.authorities import Kind, Realm
+from twinlog.sites.certificates import State
 from twinlog.sites.pemfiles import read_certificate
 from twinlog.sites.pki import Phase, Pki
 from twinlog.spec.model import Certificates

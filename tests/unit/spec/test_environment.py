@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from twinlog.errors import FileProblems
 from twinlog.spec.environment import SCRIPT_VARIABLES, setting_of, variable_of
+from twinlog.spec.file import Loaded
 from twinlog.spec.kafka_settings import names
-from twinlog.spec.load import Loaded, parse
+from twinlog.spec.load import parse
 from twinlog.spec.template import starter
 
 FILE = """\

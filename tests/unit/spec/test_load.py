@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from twinlog.errors import FileProblems, UsageError
-from twinlog.spec.load import Loaded, find, load, parse
+from twinlog.spec.file import Loaded, find
+from twinlog.spec.load import load, parse
 from twinlog.spec.template import starter
 
 SMALLEST = "bus: orders\nsites:\n  a:\n  b:\n"
