@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests.cluster import jobs
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.wire.clientfiles.tuning import Tuning
 from twinlog.wire.driver import Sender
@@ -50,25 +49,6 @@ def merged() -> dict[str, Any]:
 
 def second(number: int) -> str:
     return (BEGIN + timedelta(seconds=number)).isoformat().replace("+00:00", ".000Z")
-
-
-def until(bus: Bus, what: str, wanted: Callable[[], bool]) -> None:
-    deadline, pause = time.monotonic() + SETTLED_S, threading.Event()
-    while not wanted():
-        log = (bus.directory / ".twinlog/streams/streams.log").read_text()[-3000:]
-        assert time.monotonic() < deadline, f"{what}:\n{bus.run('stream', 'status').stdout}\n{log}"
-        pause.wait(1.0)
-
-
-def values(bus: Bus, topic: str) -> list[dict[str, Any]]:
-    lines = bus.done("consume", topic, "--json").splitlines()
-    return [json.loads(json.loads(line)["value"]) for line in lines]
-
-
-def records(bus: Bus, query: str) -> int:
-    """How many records a query has read."""
-    rows = json.loads(bus.run("stream", "status", "-o", "json").stdout)
-    return int(next(row["records"] for row in rows if row["query"] == query))
 
 
 @pytest.fixture(scope="module")
@@ -111,18 +91,18 @@ def bus(make_bus: MakeBus) -> Iterator[Bus]:
 
 def test_orders_are_joined_with_payments_within_an_hour_and_cards_are_masked(bus: Bus) -> None:
     expected = {n: f"{n}.50" for n in range(0, ORDERS, PAID_EVERY) if n % 2 == 0}
-    until(bus, "all payments", lambda: len(values(bus, "paid")) >= len(expected))
-    found = values(bus, "paid")
+    jobs.until(bus, "all payments", lambda: len(jobs.values(bus, "paid")) >= len(expected), SETTLED_S)
+    found = jobs.values(bus, "paid")
     assert {one["id"]: f"{Decimal(str(one['amount'])):.2f}" for one in found} == expected
     assert len(found) == len(expected)
     assert {one["card"] for one in found} == {"…1234"}
 
 
 def test_turbines_are_a_table_that_readings_are_joined_with(bus: Bus) -> None:
-    until(bus, "the table", lambda: bus.run("table", "get", "turbines", "7").returncode == 0)
+    jobs.until(bus, "the table", lambda: bus.run("table", "get", "turbines", "7").returncode == 0, SETTLED_S)
     assert bus.json("table", "get", "turbines", "7")["value"] == {"place": "hill 7", "kilowatts": 7.0}
-    until(bus, "all readings", lambda: len(values(bus, "placed")) >= READINGS)
-    found = values(bus, "placed")
+    jobs.until(bus, "all readings", lambda: len(jobs.values(bus, "placed")) >= READINGS, SETTLED_S)
+    found = jobs.values(bus, "placed")
     assert Counter(one["turbine"] for one in found) == Counter(n % TURBINES for n in range(READINGS))
     # A batch that ran before the table was there found no place.
     assert {one["place"] for one in found if one["turbine"] == 7} <= {"hill 7", None}
@@ -143,8 +123,8 @@ def test_days_have_totals_in_the_table_and_in_the_lake(bus: Bus) -> None:
         rows = json.loads(ended.stdout, parse_float=Decimal) if ended.returncode == 0 else []
         return {row["key"]: (row["value"]["sales"], Decimal(row["value"]["amount"])) for row in rows}
 
-    until(bus, "both days", lambda: table() == expected)
+    jobs.until(bus, "both days", lambda: table() == expected, SETTLED_S)
     sql = "SELECT _date, count(*) AS sales, sum(amount) AS amount FROM sales GROUP BY _date"
-    until(bus, "the lake", lambda: records(bus, "sales") >= len(SALES))
+    jobs.until(bus, "the lake", lambda: jobs.told(bus, "sales")["records"] >= len(SALES), SETTLED_S)
     told = json.loads(bus.done("sql", sql, "-o", "json"), parse_float=Decimal)
     assert {row["_date"]: (row["sales"], Decimal(row["amount"])) for row in told} == expected

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote
 from urllib.request import urlopen
 
 import pytest
 
+from tests.cluster import jobs
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.sites.ports import free_ports
 from twinlog.streams import avro, protobuf
@@ -146,8 +144,7 @@ AVRO = """\
   {"name": "kw", "type": "double"},
   {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
   {"name": "tags", "type": {"type": "array", "items": "string"}}]}"""
-PROTOBUF = """\
-message Finding { int64 id = 1; string said = 2; double kw = 3; google.protobuf.Timestamp at = 4; }"""
+PROTOBUF = "message Finding {int64 id = 1; string said = 2; double kw = 3; google.protobuf.Timestamp at = 4;}"
 FILE = FILE.replace("AVRO", " ".join(AVRO.split())).replace("PROTOBUF", PROTOBUF)
 NOTING = """\
 def notes(row):
@@ -201,29 +198,20 @@ class Mill:
         assert self.sender.flush(60.0) == 0
 
     def read(self, topic: str, *more: str) -> list[dict[str, Any]]:
-        lines = self.bus.done("consume", topic, "--json", *more).splitlines()
-        return [json.loads(line) for line in lines]
+        return jobs.read(self.bus, topic, *more)
 
     def values(self, topic: str) -> list[dict[str, Any]]:
-        return [json.loads(record["value"]) for record in self.read(topic)]
+        return jobs.values(self.bus, topic)
 
     def told(self, query: str) -> dict[str, Any]:
-        rows = json.loads(self.bus.run("stream", "status", "-o", "json").stdout)
-        return next(row for row in rows if row["query"] == query)
+        return jobs.told(self.bus, query)
 
     def is_read(self, query: str, records: int) -> bool:
         told = self.told(query)
         return bool(told["records"] >= records and told["behind_records"] == 0)
 
     def until(self, what: str, wanted: Callable[[], bool]) -> None:
-        deadline, pause = time.monotonic() + SETTLED_S, threading.Event()
-        while not wanted():
-            status = self.bus.run("stream", "status").stdout
-            assert time.monotonic() < deadline, f"{what}:\n{status}\n{self.log()}"
-            pause.wait(1.0)
-
-    def log(self) -> str:
-        return (self.bus.directory / ".twinlog/streams/streams.log").read_text()[-4000:]
+        jobs.until(self.bus, what, wanted, SETTLED_S)
 
 
 @pytest.fixture(scope="module")
@@ -347,11 +335,9 @@ def test_stream_is_joined_with_a_table(mill: Mill, job: str) -> None:
 
 
 def test_lake_has_every_record_once_with_its_place(mill: Mill, spark: SparkSession) -> None:
-    lake = mill.bus.directory / ".twinlog/streams/days/lake"
-
     def rows() -> list[Any]:
-        files = [str(lake / name) for name in live_files(lake)]
-        return spark.read.option("basePath", str(lake)).parquet(*files).collect() if files else []
+        found = jobs.lake(spark, mill.bus.directory / ".twinlog/streams/days/lake")
+        return found.collect() if found is not None else []
 
     mill.until("all rows", lambda: len(rows()) >= len(READINGS))
     found = [row for row in rows() if row["at"] < BEGIN.replace(tzinfo=None) + timedelta(seconds=600)]
@@ -360,19 +346,6 @@ def test_lake_has_every_record_once_with_its_place(mill: Mill, spark: SparkSessi
     places = Counter((row["_partition"], row["_offset"]) for row in found)
     assert set(places.values()) == {1}
     assert {str(row["_date"]) for row in found} == {"2026-01-01"}
-
-
-def live_files(lake: Path) -> list[str]:
-    """The files that the newest version of a Delta table consists of."""
-    files: dict[str, None] = {}
-    for version in sorted(lake.glob("_delta_log/*.json")):
-        for line in version.read_text().splitlines():
-            action = json.loads(line)
-            if "add" in action:
-                files[unquote(action["add"]["path"])] = None
-            if "remove" in action:
-                files.pop(unquote(action["remove"]["path"]), None)
-    return list(files)
 
 
 def test_avro_is_read_and_protobuf_is_written(mill: Mill) -> None:
@@ -424,9 +397,7 @@ def test_page_for_prometheus_says_how_far_jobs_are(mill: Mill) -> None:
 
 
 def test_checkpoints_are_where_the_file_says(mill: Mill) -> None:
-    where = mill.bus.home().bus.pipeline.checkpoints
-    assert where is not None
-    kept = Path(where.removeprefix("file://")) / "mill/words"
+    kept = Path(str(mill.bus.home().bus.pipeline.checkpoints).removeprefix("file://")) / "mill/words"
     mill.until("a batch is done", lambda: any(kept.glob("checkpoint/commits/[0-9]*")))
     assert (kept / "run").exists()
     assert not (mill.bus.directory / ".twinlog/streams/words/checkpoint").exists()

@@ -9,20 +9,15 @@ from __future__ import annotations
 import json
 import random
 import struct
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
+from tests.cluster import jobs
 from tests.cluster.conftest import Bus, MakeBus
-from tests.cluster.test_streams import live_files
-from twinlog.wire.clientfiles.tuning import Tuning
-from twinlog.wire.driver import NoRoom, Sender
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,17 +84,7 @@ def record(number: int) -> tuple[bytes, bytes]:
 
 
 def send(bus: Bus, *numbers: int) -> None:
-    sender = Sender(bus.home().user_access("shop", "a"), timeout_s=120.0, tuning=Tuning())
-    for number in numbers:
-        key, value = record(number)
-        while True:
-            try:
-                sender.queue("readings", value, key, (), None, None, None)
-                break
-            except NoRoom:
-                sender.serve(0.1)
-    assert sender.flush(120.0) == 0
-    sender.close()
+    jobs.send(bus, "shop", "a", "readings", map(record, numbers))
 
 
 def kill_one(bus: Bus, what: str, dice: random.Random) -> None:
@@ -127,13 +112,6 @@ def found(runner: psutil.Process) -> dict[str, list[psutil.Process]]:
     return below
 
 
-def until(what: str, wanted: Callable[[], bool], deadline: float, bus: Bus) -> None:
-    pause = threading.Event()
-    while not wanted():
-        assert time.monotonic() < deadline, f"{what}: {bus.run('stream', 'status').stdout}"
-        pause.wait(1.0)
-
-
 def worked_off(bus: Bus) -> int:
     """How many records the slowest of the jobs has done with, by its checkpoint."""
     return min(_worked_off(bus.directory / f".twinlog/streams/{job}/checkpoint") for job in JOBS)
@@ -145,11 +123,6 @@ def _worked_off(checkpoint: Path) -> int:
         return 0
     (offsets,) = (line for line in (checkpoint / f"offsets/{done}").open() if '"readings"' in line)
     return sum(json.loads(offsets)["readings"].values())
-
-
-def values(bus: Bus, topic: str) -> list[dict[str, Any]]:
-    lines = bus.done("consume", topic, "--json").splitlines()
-    return [json.loads(json.loads(line)["value"]) for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -165,15 +138,14 @@ def test_nothing_is_lost_or_there_twice_when_anything_is_killed(
     dice = random.Random(8)
     order = dice.sample(kills, len(kills))
     bus.done("stream", "up")
-    deadline = time.monotonic() + DEADLINE_S
     for number, what in enumerate(order):
         # Spread over the run: each kill waits until the jobs have come some way.
         reached = number * records // (len(kills) + 1)
-        until("the next kill", lambda least=reached: worked_off(bus) >= least, deadline, bus)  # type: ignore[misc]
+        jobs.until(bus, "the next kill", lambda least=reached: worked_off(bus) >= least, DEADLINE_S)  # type: ignore[misc]
         kill_one(bus, what, dice)
-    until("the end", lambda: worked_off(bus) >= records, deadline, bus)
+    jobs.until(bus, "the end", lambda: worked_off(bus) >= records, DEADLINE_S)
     send(bus, LAST)  # not before: what is read behind it would be too late
-    until("the last", lambda: worked_off(bus) > records, deadline, bus)
+    jobs.until(bus, "the last", lambda: worked_off(bus) > records, DEADLINE_S)
     same_copies(bus, [number for number in [*range(records), LAST] if number % 3 != 0])
     same_rows(bus, spark, records)
     sums: dict[tuple[int, int], tuple[int, int]] = {}
@@ -181,8 +153,8 @@ def test_nothing_is_lost_or_there_twice_when_anything_is_killed(
         group = (number % 16, number // 3600)
         count, total = sums.get(group, (0, 0))
         sums[group] = (count + 1, total + number)
-    until("all totals", lambda: len(values(bus, "totals")) >= len(sums), deadline, bus)
-    assert Counter((one["c"], one["s"]) for one in values(bus, "totals")) == Counter(sums.values())
+    jobs.until(bus, "all totals", lambda: len(jobs.values(bus, "totals")) >= len(sums), DEADLINE_S)
+    assert Counter((one["c"], one["s"]) for one in jobs.values(bus, "totals")) == Counter(sums.values())
     bus.done("stream", "down")
 
 
@@ -190,7 +162,7 @@ def same_copies(bus: Bus, wanted: list[int]) -> None:
     """The output topic has the copy of each record once, a key's in the order of its records."""
     places: dict[int, list[tuple[int, int]]] = {}
     copied: Counter[int] = Counter()
-    for one in values(bus, "copies"):
+    for one in jobs.values(bus, "copies"):
         copied[one["n"]] += 1
         places.setdefault(one["key"], []).append((one["part"], one["place"]))
     assert copied == Counter(wanted)
@@ -199,9 +171,8 @@ def same_copies(bus: Bus, wanted: list[int]) -> None:
 
 def same_rows(bus: Bus, spark: SparkSession, records: int) -> None:
     """The lake has each record once."""
-    lake = bus.directory / ".twinlog/streams/days/lake"
-    files = [str(lake / name) for name in live_files(lake)]
-    rows = spark.read.option("basePath", str(lake)).parquet(*files)
+    rows = jobs.lake(spark, bus.directory / ".twinlog/streams/days/lake")
+    assert rows is not None
     assert rows.count() == records + 1
     assert rows.select("_partition", "_offset").distinct().count() == records + 1
     assert rows.where(f"n < {records} AND key = n % 16").select("n").distinct().count() == records

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import struct
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from tests.cluster import jobs
 from tests.cluster.conftest import Bus, MakeBus
-from twinlog.wire.clientfiles.tuning import Tuning
-from twinlog.wire.driver import NoRoom, Sender
 
 pytestmark = [pytest.mark.cluster, pytest.mark.drill]
 
@@ -52,34 +47,16 @@ DEADLINE_S = 300.0
 
 
 def send(bus: Bus, site: str, numbers: range) -> None:
-    sender = Sender(bus.home().user_access("shop", site), timeout_s=120.0, tuning=Tuning())
-    for number in numbers:
-        while True:
-            try:
-                key = struct.pack(">i", number % KEYS)
-                sender.queue("readings", json.dumps({"n": number}).encode(), key, (), None, None, None)
-                break
-            except NoRoom:
-                sender.serve(0.1)
-    assert sender.flush(120.0) == 0
-    sender.close()
-
-
-def until(what: str, wanted: Callable[[], bool], bus: Bus) -> None:
-    pause, deadline = threading.Event(), time.monotonic() + DEADLINE_S
-    while not wanted():
-        log = (bus.directory / ".twinlog/streams/streams.log").read_text()[-3000:]
-        assert time.monotonic() < deadline, f"{what}: {bus.run('stream', 'status').stdout}\n{log}"
-        pause.wait(1.0)
+    records = ((struct.pack(">i", number % KEYS), json.dumps({"n": number}).encode()) for number in numbers)
+    jobs.send(bus, "shop", site, "readings", records)
 
 
 def copied(bus: Bus) -> list[int]:
-    lines = bus.done("consume", "copies", "--json").splitlines()
-    return [json.loads(json.loads(line)["value"])["n"] for line in lines]
+    return [one["n"] for one in jobs.values(bus, "copies")]
 
 
-def table(bus: Bus) -> dict[str, Any]:
-    return {row["key"]: row["value"]["n"] for row in bus.json("table", "scan", "latest")}
+def table(bus: Bus) -> dict[str, int]:
+    return {key: value["n"] for key, value in jobs.table(bus, "latest").items()}
 
 
 def test_running_jobs_lose_and_repeat_nothing_when_the_sites_change_roles(make_bus: MakeBus) -> None:
@@ -87,13 +64,13 @@ def test_running_jobs_lose_and_repeat_nothing_when_the_sites_change_roles(make_b
     bus.done("link", "up")
     send(bus, "a", range(BEFORE))
     bus.done("stream", "up")
-    until("work has begun", lambda: len(copied(bus)) > 0, bus)
+    jobs.until(bus, "work has begun", lambda: len(copied(bus)) > 0, DEADLINE_S)
     bus.done("switchover")
     send(bus, "b", range(BEFORE, RECORDS))
     wanted = [number for number in range(RECORDS) if number % 3 != 0]
-    until("all copies", lambda: len(copied(bus)) >= len(wanted), bus)
+    jobs.until(bus, "all copies", lambda: len(copied(bus)) >= len(wanted), DEADLINE_S)
     assert Counter(copied(bus)) == Counter(wanted)
     latest = {str(number % KEYS): number for number in range(RECORDS)}
-    until("the table", lambda: table(bus) == latest, bus)
+    jobs.until(bus, "the table", lambda: table(bus) == latest, DEADLINE_S)
     bus.done("stream", "down")
     bus.done("link", "down")
