@@ -20,13 +20,13 @@ from twinlog.sites.credentials import credentials
 from twinlog.sites.layout import Listener, Node, SiteLayout, allocate, lay_out
 from twinlog.sites.passwords import Passwords
 from twinlog.sites.ports import free_ports
-from twinlog.sites.properties import TlsFiles
 from twinlog.sites.state import DIRECTORY, BusState, StateFile
 from twinlog.spec.model import Auth, Bus, Role, User
 from twinlog.wire.access import Access, Mechanism, Protocol
 
-if TYPE_CHECKING:  # both need what takes longer to import than most commands take to run
+if TYPE_CHECKING:  # imported where they are needed, because most commands do not need them
     from twinlog.sites.pki import Pki
+    from twinlog.sites.properties import TlsFiles
     from twinlog.wire.clientfiles.read import ClientSettings
 
 MECHANISMS = {Auth.SCRAM: Mechanism.SCRAM_SHA_512, Auth.SCRAM_256: Mechanism.SCRAM_SHA_256}
@@ -186,6 +186,8 @@ class Home:
 
     def tls_files(self, node: Node) -> TlsFiles:
         """Where a node finds its certificates."""
+        from twinlog.sites.properties import TlsFiles  # noqa: PLC0415
+
         return TlsFiles(
             client_store=str(self.pki.paths(Kind.SERVER, f"server-{node.id}").store),
             client_trust=str(self.pki.trust_path(Realm.CLIENTS)),

@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from twinlog.spec.refused import LISTENER_PREFIX
 from twinlog.spec.units import SIZE_UNITS, UnitError, parse_bytes, parse_milliseconds, parse_rate
 
 Scope = Literal["broker", "topic"]
+LISTENER_PREFIX = "listener.name."  # of settings that are for one listener
 # What a plug-in is configured with: Kafka hands these on unread.
 PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
 _INTEGER_LIMITS = {"short": 2**15 - 1, "int": 2**31 - 1, "long": 2**63 - 1}

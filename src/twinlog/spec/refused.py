@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from twinlog.spec.kafka_settings import LISTENER_PREFIX
+
 LISTENERS = ("client", "client_tls")  # those of which users may change settings
-LISTENER_PREFIX = "listener.name."
 
 
 @dataclass(frozen=True)

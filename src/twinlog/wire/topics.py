@@ -9,23 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafka.protocol.admin.topics import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-)
+from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.operations import Operation
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin.topics import (
+        DescribeTopicPartitionsRequest,
+        DescribeTopicPartitionsResponse,
+    )
+else:
+    # Made of their schemas here: in their own place fourteen others would be made with them, at every list.
+    class DescribeTopicPartitionsRequest(ApiMessage):
+        """As in kafka.protocol.admin.topics."""
+
+    class DescribeTopicPartitionsResponse(ApiMessage):
+        """As in kafka.protocol.admin.topics."""
+
 
 NO_LEADER = -1
 _PAGE_PARTITIONS = 2000
@@ -92,6 +98,8 @@ def describe(cluster: Cluster, names: Sequence[str] | None = None) -> tuple[Topi
 
 def create(cluster: Cluster, topic: NewTopic, *, validate_only: bool = False) -> None:
     """Make a topic and wait until every broker knows it and every partition has a leader."""
+    from kafka.protocol.admin.topics import CreateTopicsRequest, CreateTopicsResponse  # noqa: PLC0415
+
     what = f"creating topic '{topic.name}'"
     kind = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
@@ -126,6 +134,11 @@ def add_partitions(
     cluster: Cluster, name: str, total: int, assignment: Sequence[Sequence[int]] | None = None
 ) -> None:
     """Widen a topic to `total` partitions (`assignment`: brokers of each new one) and wait for leaders."""
+    from kafka.protocol.admin.topics import (  # noqa: PLC0415
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+    )
+
     what = f"widening topic '{name}' to {total} partitions"
     kind = CreatePartitionsRequest.CreatePartitionsTopic
     placed = None
@@ -147,6 +160,8 @@ def add_partitions(
 
 def delete(cluster: Cluster, name: str) -> None:
     """Delete a topic with all its records and wait until no broker knows it."""
+    from kafka.protocol.admin.topics import DeleteTopicsRequest, DeleteTopicsResponse  # noqa: PLC0415
+
     what = f"deleting topic '{name}'"
     request = DeleteTopicsRequest(
         topics=[DeleteTopicsRequest.DeleteTopicState(name=name)], timeout_ms=_timeout_ms(cluster)
