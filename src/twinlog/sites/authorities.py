@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from twinlog.errors import SiteError
 
@@ -67,8 +68,7 @@ class Issued:
         return text.removesuffix(certificates_in(text))
 
 
-@dataclass(frozen=True)
-class Generations:
+class Generations(NamedTuple):
     """Which generation of an authority signs, and which ones are trusted."""
 
     signing: int

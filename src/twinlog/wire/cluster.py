@@ -16,10 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, repeat
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
@@ -41,8 +40,7 @@ Wait = Callable[[float], object]
 _SHORTEST_S = 0.01  # a timeout of zero would mean: do not wait at all
 
 
-@dataclass(frozen=True)
-class Patience:
+class Patience(NamedTuple):
     """How long to wait for what, in seconds; the last pause is repeated."""
 
     connect_s: float = 5.0
@@ -55,8 +53,7 @@ class Patience:
         return chain(self.pauses_s, repeat(self.pauses_s[-1]))
 
 
-@dataclass(frozen=True, order=True)
-class BrokerAddress:
+class BrokerAddress(NamedTuple):
     """A broker that is registered and alive, and where this client reaches it."""
 
     id: int

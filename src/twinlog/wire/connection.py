@@ -244,9 +244,9 @@ class Connection:
     # Opening
 
     def _connect(self, deadline: Deadline) -> None:
-        target = (self.address.host, self.address.port)
+        target = (_plain(self.address.host), self.address.port)
         try:
-            self._socket = socket.create_connection(target, timeout=deadline.timeout_s)
+            self._socket = socket.create_connection(target, timeout=deadline.timeout_s)  # type: ignore[arg-type]
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             self._fail(error)
@@ -256,7 +256,7 @@ class Connection:
         try:
             plain = self._armed(deadline)
             # The whole handshake happens inside, within the socket's timeout.
-            self._socket = context.wrap_socket(plain, server_hostname=self.address.host)
+            self._socket = context.wrap_socket(plain, server_hostname=_plain(self.address.host))
         except OSError as error:
             self._fail(error)
 
@@ -347,6 +347,11 @@ class Connection:
                 hint="it may have been done: look before repeating it",
             )
         raise failure from error
+
+
+def _plain(host: str) -> str | bytes:
+    """A host for sockets and TLS: given bytes they do without IDNA, whose tables take long to load."""
+    return host.encode() if host.isascii() else host
 
 
 def _encode(request: Any, version: int, number: int, client_id: str) -> bytes:
