@@ -7,7 +7,7 @@ the standby. Needs root, as the drills that cut sites apart do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -33,10 +33,10 @@ def measure(
     seconds: int,
     size: throughput.Size,
     limits: Limits,
-) -> dict[str, Any]:
-    """By the round trip: what it really was, latencies at the seed's rates, throughput."""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """By the round trip wanted: what it really was, latencies at the seed's rates, throughput."""
     jars()  # from machines of the network nobody reaches the outside
-    found: dict[str, Any] = {"kernel": {name: sysctl(f"net.ipv4.{name}") for name in KERNEL}}
+    yield "kernel", {name: sysctl(f"net.ipv4.{name}") for name in KERNEL}
     with (
         network((ACTIVE, STANDBY)) as joined,
         ground(
@@ -54,9 +54,7 @@ def measure(
                 address = joined.machines[ACTIVE].address
                 trip_ms = round_trip_ms(joined.machines[STANDBY], address, node.ports[Listener.LINK])
                 say(f"a line of {trip_ms:.1f} ms there and back")
-                found[str(distance_ms)] = {
-                    "round_trip_ms": trip_ms,
-                    "latency": latency.measure(on, both, seconds, (latency.SEED_RATES,), limits),
-                    "throughput": throughput.measure(on, both, size, limits=limits),
-                }
-    return found
+                found: dict[str, Any] = {"round_trip_ms": trip_ms}
+                found["throughput"] = throughput.measure(on, both, size, limits=limits)
+                found["latency"] = latency.measure(on, both, seconds, (latency.SEED_RATES,), limits)
+                yield str(distance_ms), found

@@ -30,6 +30,7 @@ from twinlog.spec.model import KAFKA_VERSION
 NEAR = ("throughput", "zstd", "zstd_replicated", "latency", "crash", "groups")
 PARTS = (*NEAR, "distance")
 USUAL = tuple(part for part in PARTS if part != "zstd_replicated")
+LAST_WORDS = 15
 LIMITS = {"seed": limits.SEED, "none": limits.NONE}
 
 
@@ -58,10 +59,16 @@ def options() -> argparse.Namespace:
 
 @contextmanager
 def peers(on: Ground) -> Iterator[list[Peer]]:
-    """Both mirrors; whatever runs of them at the end is ended."""
+    """Both mirrors; what runs of them at the end is ended, and after a bad end their last words are told."""
     both: list[Peer] = [Ours(on), MirrorMaker(on)]
     try:
         yield both
+    except BaseException:
+        for peer in both:
+            if peer.log.exists():
+                last = peer.log.read_text(errors="replace").splitlines()[-LAST_WORDS:]
+                say("\n  ".join((f"the last words of {peer.name}:", *last)))
+        raise
     finally:
         for peer in both:
             peer.kill()
@@ -84,7 +91,8 @@ def measure(chosen: argparse.Namespace, kept: Callable[[str, Any], None]) -> Non
             for part in near:
                 kept(part, work[part]())
     if "distance" in wanted:
-        far = distance.measure(
+        far: dict[str, Any] = {}
+        for name, figures in distance.measure(
             chosen.brokers,
             chosen.identity,
             peers,
@@ -92,8 +100,9 @@ def measure(chosen: argparse.Namespace, kept: Callable[[str, Any], None]) -> Non
             chosen.seconds,
             _size(chosen, chosen.far_megabytes),
             given,
-        )
-        kept("distance", far)
+        ):
+            far[name] = figures
+            kept("distance", far)
 
 
 def near_parts(
@@ -205,7 +214,8 @@ def main() -> None:
     found = read_kept(chosen.keep)
 
     def keep(part: str, figures: Any) -> None:
-        found[part] = figures
+        # Distances can be measured one by one too.
+        found[part] = {**found.get(part, {}), **figures} if part == "distance" else figures
         if chosen.keep is not None:
             chosen.keep.parent.mkdir(parents=True, exist_ok=True)
             chosen.keep.write_text(json.dumps(found, indent=1) + "\n")

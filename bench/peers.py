@@ -65,6 +65,10 @@ class Peer(Protocol):
     def processes(self) -> list[psutil.Process]:
         """All of its processes."""
 
+    @property
+    def log(self) -> Path:
+        """Where it says what troubles it."""
+
 
 class Ours:
     """The link of the bus: the Spark driver, its JVM, its Python workers."""
@@ -90,6 +94,11 @@ class Ours:
     def processes(self) -> list[psutil.Process]:
         """All of its processes."""
         return family(link.background(self._ground.home).find())
+
+    @property
+    def log(self) -> Path:
+        """Where it says what troubles it."""
+        return link.background(self._ground.home).log
 
 
 class MirrorMaker:
@@ -149,6 +158,11 @@ class MirrorMaker:
         if self._process is None or self._process.poll() is not None:
             return []
         return family(psutil.Process(self._process.pid))
+
+    @property
+    def log(self) -> Path:
+        """Where it says what troubles it."""
+        return self._directory / "log" / "server.log"
 
     def _allow(self) -> None:
         principal = f"User:twinlog:{PRINCIPAL_NAME}"
