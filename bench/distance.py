@@ -56,5 +56,5 @@ def measure(
                 say(f"a line of {trip_ms:.1f} ms there and back")
                 found: dict[str, Any] = {"round_trip_ms": trip_ms}
                 found["throughput"] = throughput.measure(on, both, size, limits=limits)
-                found["latency"] = latency.measure(on, both, seconds, (latency.SEED_RATES,), limits)
+                found["latency"] = latency.measure(on, both, seconds, limits=limits)
                 yield str(distance_ms), found

@@ -27,7 +27,7 @@ from bench.peers import MirrorMaker, Ours, Peer
 from bench.throughput import Kind, Size
 from twinlog.spec.model import KAFKA_VERSION
 
-NEAR = ("throughput", "zstd", "zstd_replicated", "latency", "crash", "groups")
+NEAR = ("throughput", "zstd", "zstd_replicated", "latency", "topics", "crash", "groups")
 PARTS = (*NEAR, "distance")
 USUAL = tuple(part for part in PARTS if part != "zstd_replicated")
 LAST_WORDS = 15
@@ -115,6 +115,7 @@ def near_parts(
         "zstd": lambda: throughput.measure(on, both, packed, Kind("zstd", replication=1), given),
         "zstd_replicated": lambda: throughput.measure(on, both, packed, Kind("zstd"), given),
         "latency": lambda: latency.measure(on, both, chosen.seconds, limits=given),
+        "topics": lambda: latency.measure(on, both, chosen.seconds, latency.MANY_TOPICS, given),
         "crash": lambda: crash.measure(on, both, chosen.seconds),
         "groups": lambda: groups.measure(on, both),
     }
@@ -131,7 +132,7 @@ def summary(found: Mapping[str, Any]) -> dict[str, Any]:
         return {name: told[figure] for name, told in found[part].items()} if part in found else None
 
     plain, packed, replicated = (found.get(part) for part in ("throughput", "zstd", "zstd_replicated"))
-    rates = found.get("latency")
+    rates = {**found["latency"], **found.get("topics", {})} if "latency" in found else None
     return {
         "throughput_ratio": ratio(plain, "records_per_s"),
         "cpu_ratio": ratio(plain, "cpu_s_per_million"),
