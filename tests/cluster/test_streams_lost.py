@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster import jobs
 from tests.cluster.conftest import Bus, MakeBus
-from tests.cluster.test_moves import kill_site
+from tests.cluster.test_moves import kill_site, link_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,6 +107,7 @@ def test_jobs_go_back_to_what_the_promoted_site_has(make_bus: MakeBus, spark: Sp
         DEADLINE_S,
     )
     bus.done("link", "pause")
+    jobs.until(bus, "the link is paused", lambda: link_state(bus) == "paused", DEADLINE_S)
     send(bus, "a", LOST)
     known = [*BOTH, *LOST]
     jobs.until(bus, "the lost ones are summed up", lambda: sums(bus) == expected_sums(known), DEADLINE_S)

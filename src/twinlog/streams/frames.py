@@ -34,6 +34,7 @@ LANE = "lane"
 RECORD = ("key", "value", "headers")
 _BROKEN = "_broken"
 _PARSED = "_parsed"  # a value that Python has taken apart
+_TASK = "_task"
 _CALLED = "_called"  # what a function made of a row
 _HEADERS = "array<struct<key:string,value:binary>>"
 _INT_BYTES, _LONG_BYTES = 4, 8
@@ -46,11 +47,14 @@ def records(session: SparkSession, options: Mapping[str, str], topic: str) -> Da
 
 def good(frame: DataFrame, source: Source) -> DataFrame:
     """The records of a source that were understood, with the columns that the SQL of a job sees."""
-    kept = (
-        _parsed(frame, source)
-        .where(_reason(source, needs_key=False).isNull())
-        .select(*_columns(source, whole=True))
+    taken = _parsed(frame, source).select(
+        *_columns(source, whole=True),
+        _reason(source, needs_key=False).alias(REASON),
+        F.spark_partition_id().alias(_TASK),
     )
+    # Spark would move the condition in front of the decoding, and decode everything twice for it. It does
+    # not move what depends on the task.
+    kept = taken.where(F.col(REASON).isNull() & (F.col(_TASK) >= 0)).drop(REASON, _TASK)
     fields = fields_of(source.value)
     if not fields:
         return kept

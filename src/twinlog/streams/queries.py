@@ -31,6 +31,7 @@ from twinlog.wire.clientfiles.tuning import Role, Tuning
 from twinlog.wire.clientfiles.write import java_settings
 
 CHECKPOINT_EVERY = "10 seconds"  # in real-time mode, where nothing waits for it
+DEAD_EVERY_S = 5.0  # a letter may wait; reading a topic a second time costs as much as reading it once
 COMPACT_EVERY = 50  # batches: each leaves a small file for each of its partitions
 Batch = Callable[[DataFrame, int], None]
 
@@ -259,7 +260,8 @@ class _Sink:
         topic = self._job.dead_letters
         assert topic is not None
         wrong = frames.bad(records, source, job, needs_key=self._job.kind is Kind.TABLE)
-        return self._batches(wrong, self._exactly_once(topic, frames.by_partition))
+        write = self._exactly_once(topic, frames.by_partition)
+        return self._batches(wrong, write, every_s=max(self._job.every, DEAD_EVERY_S))
 
     def _lanes(self, tasks: int | None) -> Callable[[DataFrame], DataFrame]:
         def prepare(rows: DataFrame) -> DataFrame:
@@ -288,12 +290,10 @@ class _Sink:
         assert self._output is not None
         self._checkpoint.note_ends(number, self._output.ends())
 
-    @property
-    def _pause(self) -> str:
-        return f"{round(self._job.every * 1000)} milliseconds"
-
-    def _batches(self, rows: DataFrame, write: Batch, mode: str = "append") -> StreamingQuery:
-        pause = f"{max(1, round(self._job.every * 1000))} milliseconds"
+    def _batches(
+        self, rows: DataFrame, write: Batch, mode: str = "append", every_s: float | None = None
+    ) -> StreamingQuery:
+        pause = _milliseconds(self._job.every if every_s is None else every_s)
         return self._begun(
             rows.writeStream.foreachBatch(write).outputMode(mode).trigger(processingTime=pause)
         )
@@ -304,10 +304,14 @@ class _Sink:
         writer = shown.writeStream.format("kafka").options(**self._ground.writing()).option("topic", topic)
         if real_time:
             return self._begun(writer.outputMode("update").trigger(realTime=CHECKPOINT_EVERY))
-        return self._begun(writer.outputMode(mode).trigger(processingTime=self._pause))
+        return self._begun(writer.outputMode(mode).trigger(processingTime=_milliseconds(self._job.every)))
 
     def _begun(self, writer: DataStreamWriter) -> StreamingQuery:
         return writer.queryName(self._query).option("checkpointLocation", self._checkpoint.location).start()
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{max(1, round(seconds * 1000))} milliseconds"
 
 
 def _output(ground: Ground, query: str, job: Job) -> Output | None:
