@@ -1,10 +1,10 @@
+import com.fasterxml.jackson.annotation.JsonIgnoreProperties;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.FileReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
@@ -21,7 +21,8 @@ import org.apache.kafka.streams.kstream.*;
 public class Totals {
     static final ObjectMapper JSON = new ObjectMapper();
 
-    record Reading(String at, double kw) {}
+    @JsonIgnoreProperties(ignoreUnknown = true)
+    record Reading(double kw) {}
 
     record Sum(double kw, long n) {}
 
@@ -43,8 +44,7 @@ public class Totals {
         settings.put("producer.batch.size", String.valueOf(128 << 10));
         settings.put("consumer.max.poll.records", "4000");
         var builder = new StreamsBuilder();
-        builder.stream(args[3], Consumed.with(Serdes.Integer(), readings())
-                        .withTimestampExtractor((record, previous) -> millis(((Reading) record.value()).at())))
+        builder.stream(args[3], Consumed.with(Serdes.Integer(), readings()))
                 .groupByKey()
                 .windowedBy(TimeWindows.ofSizeAndGrace(seconds(args[5]), seconds(args[6])))
                 .emitStrategy(EmitStrategy.onWindowClose())
@@ -67,10 +67,6 @@ public class Totals {
 
     static Duration seconds(String text) {
         return Duration.ofSeconds(Long.parseLong(text));
-    }
-
-    static long millis(String at) {
-        return Instant.parse(at).toEpochMilli();
     }
 
     static byte[] told(Windowed<Integer> window, Sum sum) {

@@ -86,11 +86,18 @@ def backlog(ground: Ground, topic: str, values: Sequence[bytes], total_bytes: in
     return count
 
 
-def put(writer: Producer, topic: str, value: bytes, key: bytes | None = None, partition: int = -1) -> None:
+def put(
+    writer: Producer,
+    topic: str,
+    value: bytes,
+    key: bytes | None = None,
+    partition: int = -1,
+    timestamp_ms: int = 0,
+) -> None:
     """Queue a record, and wait for room if there is none."""
     while True:
         try:
-            writer.produce(topic, value, key, partition)
+            writer.produce(topic, value, key, partition, timestamp=timestamp_ms)
             return
         except BufferError:
             writer.poll(0.05)

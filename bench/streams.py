@@ -39,6 +39,7 @@ USERS = {
     }
 }
 START_TIMEOUT_S = 120.0
+WARM_S = 20
 
 
 def relay(guarantee: str, topic: str) -> dict[str, Any]:
@@ -103,11 +104,11 @@ def latency(on: Ground, mode: str, per_second: int, seconds: int) -> dict[str, A
     load.start()
     try:
         wait_for("the first record", lambda: bool(reader.ages), START_TIMEOUT_S)
-        begun = time.time_ns() + seconds * 10**9 // 2  # Spark and the brokers warm up
+        begun = time.time_ns() + WARM_S * 10**9  # Spark and the brokers warm up
         ended = begun + seconds * 10**9
-        wait_for("the end", lambda: reader.ages[-1][0] > ended, seconds * 2 + START_TIMEOUT_S)
+        wait_for("the end", lambda: reader.ages[-1][0] > ended, seconds + WARM_S + START_TIMEOUT_S)
     finally:
-        load.halt()
+        load.end()
         reader.end()
         on.run("stream", "down")
     found = Latency.of([age for sent, age in reader.ages if begun <= sent < ended]).as_json()
@@ -119,7 +120,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench.streams", description=__doc__)
     parser.add_argument("--per-second", type=int, default=1000, help="records of the latency's load")
-    parser.add_argument("--seconds", type=int, default=20, help="for which latency is looked at")
+    parser.add_argument("--seconds", type=int, default=60, help="for which latency is looked at")
     parser.add_argument("--records", type=int, default=4_000_000, help="of the backlog that is summed up")
     parser.add_argument("--rounds", type=int, default=1, help="how often each side sums it up")
     parser.add_argument("--only", choices=("latency", "aggregate"), help="one part")
