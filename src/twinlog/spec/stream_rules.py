@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from twinlog.spec.document import Path
-from twinlog.spec.finding import Finding, Findings
+from twinlog.spec.finding import Finding, Findings, warning
 from twinlog.spec.implied import PROGRESS_TOPIC, STREAMS_USER
 from twinlog.spec.model import Bus
 from twinlog.spec.streams import Emit, Encoding, Format, Job, Kind, Output, Source, Window
@@ -57,6 +57,7 @@ def _source(bus: Bus, source: Source, path: Path) -> Findings:
         return
     if source.topic is not None:
         yield from _declared(bus, source.topic, (*path, "topic"))
+        yield from _mirrored(bus, source.topic, (*path, "topic"))
         if source.everywhere:
             what = "only a table can be everywhere"
             yield Finding((*path, "everywhere"), what, "remove it, or read a table")
@@ -74,6 +75,13 @@ def _source(bus: Bus, source: Source, path: Path) -> Findings:
         if field in source.given:
             what = f"a table has its {field} from the job that keeps it"
             yield Finding((*path, field), what, "remove it", at_key=True)
+
+
+def _mirrored(bus: Bus, topic: str, path: Path) -> Findings:
+    declared = bus.topics.get(topic)
+    if declared is not None and not declared.mirror and len(bus.sites) > 1:
+        what = f"{topic} is not mirrored: at the other site its offsets mean nothing to this job"
+        yield warning(path, what, "mirror: true, or have the job begin anew when roles change")
 
 
 def _encoding(encoding: Encoding, path: Path) -> Findings:

@@ -258,3 +258,13 @@ def test_any_text_is_a_statement_or_has_a_flaw_within_it(text: str) -> None:
     if isinstance(found, statement.Flaw):
         assert 0 <= found.at <= len(text)
         assert found.what and found.hint
+
+
+@pytest.mark.parametrize(
+    ("sites", "warned"), [("{a: {brokers: 1}}", False), ("{a: {brokers: 1}, b: {}}", True)]
+)
+def test_job_on_a_topic_that_is_not_mirrored_is_warned_of(sites: str, warned: bool) -> None:
+    text = (HEAD + indent(BIG, "  ")).replace("{a: {brokers: 1}}", sites, 1)
+    loaded = parse(text.replace("partitions: 3", "mirror: false").encode(), Path("twinlog.yaml"), {})
+    found = [one.what for one in loaded.warnings if "is not mirrored" in one.what]
+    assert bool(found) == warned
