@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from twinlog.errors import Problem, SiteError, UsageError
 from twinlog.sites import layout as layouts
 from twinlog.sites.authorities import Issued, Kind, Realm, trust_pem
-from twinlog.sites.credentials import credentials
+from twinlog.sites.credentials import Credentials, credentials
 from twinlog.sites.layout import Listener, Node, SiteLayout, allocate, lay_out
 from twinlog.sites.passwords import Passwords
 from twinlog.sites.ports import free_ports
@@ -213,13 +213,13 @@ class Home:
         declared = self.bus.sites[site]
         if declared.exists_already:
             return replace(self.client_file(site).access, bootstrap=declared.bootstrap)
-        return self._mtls(self.layout(site).bootstrap(Listener.LINK), Kind.LINK, "admin")
+        return self._link_access("admin", site)
 
     def link_access(self, name: str, site: str) -> Access:
         """How a holder of the link reaches a site: by its own name where we decide who is who."""
         if self.bus.sites[site].exists_already:
             return self.admin_access(site)
-        return self._mtls(self.layout(site).bootstrap(Listener.LINK), Kind.LINK, name)
+        return self._link_access(name, site)
 
     def declared_user(self, user: str) -> User:
         """A user of the file."""
@@ -238,7 +238,7 @@ class Home:
             return self._existing_user(user, declared, site)
         layout = self.layout(site)
         if declared.auth is Auth.MTLS:
-            return self._mtls(layout.bootstrap(Listener.CLIENT_TLS), Kind.USER, user)
+            return _mtls(layout.bootstrap(Listener.CLIENT_TLS), self._credentials(Kind.USER, user))
         return Access(
             bootstrap=layout.bootstrap(Listener.CLIENT),
             protocol=Protocol.SASL_SSL,
@@ -272,6 +272,13 @@ class Home:
             password=self.passwords.password_of(user, declared.password),
         )
 
-    def _mtls(self, bootstrap: tuple[str, ...], kind: Kind, name: str) -> Access:
-        own = credentials(self.directory / "pki", self.bus, kind, name, lambda: self.pki, memos=self._memos)
-        return Access(bootstrap, Protocol.SSL, own.ca_pem, own.cert_pem, own.key_pem)
+    def _link_access(self, name: str, site: str) -> Access:
+        own = self._credentials(Kind.LINK, name)
+        return _mtls(self.layout(site).bootstrap(Listener.LINK), own)
+
+    def _credentials(self, kind: Kind, name: str) -> Credentials:
+        return credentials(self.directory / "pki", self.bus, kind, name, lambda: self.pki, memos=self._memos)
+
+
+def _mtls(bootstrap: tuple[str, ...], own: Credentials) -> Access:
+    return Access(bootstrap, Protocol.SSL, own.ca_pem, own.cert_pem, own.key_pem)
