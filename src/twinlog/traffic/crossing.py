@@ -30,8 +30,8 @@ HANDS: Mapping[Kind, Mapping[Step, Hand]] = {
         Step.STOP: switchover.stop_brokers,
         Step.START: switchover.start_brokers,
         Step.SETTLE: switchover.settle_source,
-        Step.RELEASE: switchover.release,
         Step.LINK: switchover.turn_link,
+        Step.RELEASE: switchover.release,
     },
     Kind.FAILOVER: {
         Step.FENCE: failover.fence,

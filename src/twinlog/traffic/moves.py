@@ -63,8 +63,8 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         Step.STOP,
         Step.START,
         Step.SETTLE,
+        Step.LINK,  # the fence leaves it alone, and writes with acks=twin wait for it
         Step.RELEASE,
-        Step.LINK,
         Step.DONE,
     ),
     Kind.FAILOVER: (

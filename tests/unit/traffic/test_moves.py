@@ -68,6 +68,11 @@ def test_offsets_are_copied_when_the_mirror_can_set_none_any_more() -> None:
     assert steps.index(Step.HOLD) < steps.index(Step.OFFSETS) < steps.index(Step.OPEN)
 
 
+def test_clients_are_let_into_the_old_site_last() -> None:
+    """Writes with acks=twin wait for the link, and nobody for the standby's client ports."""
+    assert STEPS[Kind.SWITCHOVER][-3:] == (Step.LINK, Step.RELEASE, Step.DONE)
+
+
 def test_a_lost_site_is_called_standby_only_when_its_logs_were_cut() -> None:
     steps = STEPS[Kind.RETURN]
     assert steps.index(Step.SALVAGE) < steps.index(Step.CUT) < steps.index(Step.SETTLE)

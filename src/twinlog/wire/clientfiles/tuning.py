@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 GIVE_UP_MS = 5000
+KNOCK_AGAIN_MS = 1000
 _JAVA_FETCH_BYTES = 50 * 1024 * 1024  # fetch.max.bytes by default, in both families
 _JAVA_BUFFER_BYTES = 32 * 1024 * 1024
 _LIBRDKAFKA_RECEIVE_BYTES = 100_000_000
@@ -121,6 +122,11 @@ def librdkafka_tuning(tuning: Tuning, *, can_rebootstrap: bool = True) -> list[T
     ]
     return [
         *(rebootstrap if can_rebootstrap else []),
+        Tuned(
+            "reconnect.backoff.max.ms",
+            str(KNOCK_AGAIN_MS),
+            "whoever refuses is asked again within a second, as Java does (librdkafka waits up to 10 s)",
+        ),
         Tuned("socket.timeout.ms", str(GIVE_UP_MS), "a broker that hangs is given up after 5 s"),
         Tuned(
             "enable.idempotence",
