@@ -30,8 +30,6 @@ FENCE_TIMEOUT_S = 15.0
 TRANSACTIONS_TIMEOUT_S = 30.0
 DRAIN_TIMEOUT_S = 60.0
 STILL_S = 0.2  # so long ends must stand still: what a broker had read before the fence it still appends
-GONE_S = 2.0  # clients with the printed settings knock every second
-DEPARTURES_TIMEOUT_S = 30.0
 LEAVE_TIMEOUT_S = 5.0  # for brokers to end in order; nobody is connected to them any more
 OFFSETS_TURNS = 5
 LEASE_ROUNDS = 5  # of the time that voters keep the lease for the other site
@@ -234,32 +232,10 @@ def settle_source(ground: Ground, move: Move) -> Move:
 
 
 def release(ground: Ground, move: Move) -> Move:
-    """Let clients into the old site again: they may read there and write nothing that is mirrored.
-
-    Whoever still waits at its ports would take it for the bus and stay, with all its groups refused.
-    """
-    if ground.is_ours(move.source):
-        _wait_for_departures(ground, move.source)
-    fencing.release(ground.cluster(move.source))
+    """Let clients into the old site again: they may read there and write nothing that is mirrored."""
+    cluster = ground.cluster(move.source)
+    fencing.release(cluster)
     return move
-
-
-def _wait_for_departures(ground: Ground, site: str) -> None:
-    """Wait until nobody has knocked for a while; who never leaves keeps the others from nothing."""
-    layout = ground.home.layout(site)
-    running = fencing.brokers(layout)
-    since = time.monotonic()
-
-    def knocking() -> str:
-        nonlocal since
-        if fencing.clients(layout, running):
-            since = time.monotonic()
-        return "" if time.monotonic() - since >= GONE_S else "clients wait at its ports"
-
-    try:
-        wait(knocking, DEPARTURES_TIMEOUT_S, f"waiting until clients have left site {site}", "")
-    except SiteError as error:
-        ground.progress.note(f"{error}; are they set up as `twinlog client` prints it?")
 
 
 def turn_link(ground: Ground, move: Move) -> Move:
