@@ -1,7 +1,8 @@
 """A holder: copies its partitions until it is told to end, then hands them over.
 
 The one that calls `run` is the steward. It begins every partition by reading the standby, gives it
-to the reader and the writer of the brokers that lead it, and begins it again after a surprise.
+to the reader and the writer of the brokers that lead it, and begins it again after a surprise. Whoever
+has to wait for another holder calls `prepare` meanwhile, so that nothing but the reading is left to do.
 Readers and writers are threads, one for each broker; each partition is in the hands of one of each.
 There must be no second holder of the same partitions: the rights of its principal see to that.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -62,6 +64,18 @@ class Holder:
         self._writers: dict[int, Writer] = {}
         self._hands: dict[Twin, tuple[Reader, Writer]] = {}
         self._aligning: dict[Twin, tuple[Track, int]] = {}
+        self._starter = Starter(
+            Cluster(terms.active, patience=PATIENCE),
+            Cluster(terms.standby, patience=PATIENCE),
+            terms.link_id,
+        )
+
+    def prepare(self) -> None:
+        """Open the connections that copying needs. Nothing is begun or read; who is away is left to `run`."""
+        starter = self._starter
+        with suppress(TwinlogError):
+            for reading, writing in starter.look(list(self.tracks.values())):
+                self._hands_of(starter, reading, writing)
 
     def end(self) -> None:
         """Let `run` return soon; harmless if it has."""
@@ -69,19 +83,20 @@ class Holder:
 
     def run(self, tick: Callable[[], object] = lambda: None) -> bool:
         """Copy until `end`; True if all that was sent was also answered: others may go on from there."""
-        with (
-            Cluster(self._terms.active, patience=PATIENCE) as active,
-            Cluster(self._terms.standby, patience=PATIENCE) as standby,
-        ):
-            starter = Starter(active, standby, self._terms.link_id)
-            try:
-                while not self._ended.wait(LOOK_AGAIN_S if self._has_work else IDLE_S):
-                    self._begin(starter)
-                    self._align()
-                    tick()
-            finally:
-                self._stop()
+        try:
+            while not self._ended.wait(LOOK_AGAIN_S if self._has_work else IDLE_S):
+                self._begin(self._starter)
+                self._align()
+                tick()
+        finally:
+            self.close()
         return not self.deposed and all(track.is_clear for track in self.tracks.values())
+
+    def close(self) -> None:
+        """End what `prepare` began, for who is not to run after all; `run` does it itself."""
+        self._ended.set()
+        self._stop()
+        self._starter.close()
 
     # The steward
 
@@ -100,8 +115,7 @@ class Holder:
 
     def _give(self, starter: Starter, track: Track, begun: Begun) -> None:
         reading, writing = starter.active.leader(track), starter.standby.leader(track)
-        reader = _at_work(self._readers, reading, lambda: self._reader(starter.active, reading))
-        writer = _at_work(self._writers, writing, lambda: self._writer(starter.standby, writing))
+        reader, writer = self._hands_of(starter, reading, writing)
         track.reader_id, track.writer_id = reading.id, writing.id
         twin = Twin(begun.start, frozenset(track.holes))
         track.begin(twin)
@@ -111,6 +125,13 @@ class Holder:
             self._aligning[twin] = (track, begun.ends.active_start)
         else:
             self._read(track, twin)
+
+    def _hands_of(
+        self, starter: Starter, reading: BrokerAddress, writing: BrokerAddress
+    ) -> tuple[Reader, Writer]:
+        reader = _at_work(self._readers, reading, lambda: self._reader(starter.active, reading))
+        writer = _at_work(self._writers, writing, lambda: self._writer(starter.standby, writing))
+        return reader, writer
 
     def _read(self, track: Track, twin: Twin) -> None:
         reader, _ = self._hands[twin]
@@ -153,11 +174,12 @@ class Holder:
         )
 
     def _stop(self) -> None:
-        threads: list[Reader | Writer] = [*self._readers.values(), *self._writers.values()]
-        for thread in threads:
-            thread.end()
-        for thread in threads:
-            thread.join(JOIN_TIMEOUT_S)
+        hands: list[Reader | Writer] = [*self._readers.values(), *self._writers.values()]
+        for hand in hands:
+            hand.end()
+        # A reader may wait for its broker for a while, and what it brings then is nobody's any more.
+        for writer in self._writers.values():
+            writer.join(JOIN_TIMEOUT_S)
         for track in self.tracks.values():
             if track.twin is not None:
                 track.position = track.twin.settled

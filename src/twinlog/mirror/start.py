@@ -161,6 +161,26 @@ class Starter:
         self.standby = Site("standby", standby)
         self._link_id = link_id
         self._clock = clock
+        self._looked: tuple[dict[TopicPartition, int], dict[TopicPartition, int]] | None = None
+
+    def look(self, tracks: Sequence[Track]) -> set[tuple[BrokerAddress, BrokerAddress]]:
+        """Connect to who leads these partitions at the active and at the standby; gives who does.
+
+        The next `begin` takes their word for it. Whoever does not lead any more by then says so.
+        """
+        names = sorted({track.topic for track in tracks})
+        looked = self.active.ask(names), self.standby.ask(names)
+        for site, leaders in zip((self.active, self.standby), looked, strict=True):
+            for leader in sorted(set(leaders.values())):
+                site.cluster.broker(leader)
+        self._looked = looked
+        led = [track for track in tracks if all(track.key in leaders for leaders in looked)]
+        return {(self.active.leader(track), self.standby.leader(track)) for track in led}
+
+    def close(self) -> None:
+        """End its connections."""
+        self.active.cluster.close()
+        self.standby.cluster.close()
 
     def begin(
         self, tracks: Sequence[Track], is_over: Callable[[], bool] = lambda: False
@@ -191,8 +211,9 @@ class Starter:
     def _led(self, tracks: Sequence[Track]) -> tuple[list[Track], dict[TopicPartition, tuple[int, int]]]:
         """Those that somebody leads on both sites, and who does; the others are told."""
         names = sorted({track.topic for track in tracks})
+        looked, self._looked = self._looked, None
         try:
-            active, standby = self.active.ask(names), self.standby.ask(names)
+            active, standby = looked or (self.active.ask(names), self.standby.ask(names))
         except TwinlogError as error:  # a whole site does not answer
             for track in tracks:
                 track.surprise(str(error), self._clock())

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from twinlog.errors import TwinlogError
 from twinlog.mirror import rights
@@ -29,6 +29,7 @@ from twinlog.pipeline.task import terms_as_json
 from twinlog.wire.access import Access
 from twinlog.wire.cluster import Cluster, Patience
 
+PREPARE_TIMEOUT_S = 20.0
 LOST_AFTER_S = 6.0  # longer than a task writes without an answer
 WAIT_S = 0.05
 SAY_WAIT_S = 1.0
@@ -249,13 +250,18 @@ class Driver:
 
     def _serve(self, conversation: Conversation) -> None:
         task = Task(*conversation.hear(LOST_AFTER_S)["hello"])
-        taken = self._wait_for_turn(conversation, task)
-        if taken is None:
-            conversation.say({"over": True})
+        try:
+            prepared = self._prepare(conversation, task)
+            taken = self._wait_for_turn(conversation, task)
+            if taken is None:
+                conversation.say({"over": True})
+                return
+        except (OSError, ValueError) as error:
+            self.trouble(f"{task} was lost before it held anything: {error}")
             return
         doubtful: frozenset[TopicPartition] | None = None
         try:
-            claim = self._claim(task.slot)
+            claim = self._claim(task.slot, prepared)
             doubtful = self._converse(conversation, task, claim, taken)
         except (OSError, ValueError, KeyError, TwinlogError) as error:
             self.trouble(f"{task} was lost: {error}")
@@ -267,13 +273,31 @@ class Driver:
                 self._gathering.leave(task)
                 self._ending.discard(task)
 
+    def _prepare(self, conversation: Conversation, task: Task) -> Claim | None:
+        """Let a task connect while others still hold its partitions; gives the claim that it did it with."""
+        with self._lock:
+            assigned = dict.fromkeys(sorted(self._ledger.assigned(task) & self._mirrored.keys()), False)
+            if self._is_over(task) or not assigned:
+                return None
+        try:
+            claim = self._claim(task.slot)
+        except TwinlogError as error:
+            self.trouble(f"preparing {task}: {error}")
+            return None
+        conversation.say({"prepare": self._given(claim, assigned)})
+        conversation.hear(PREPARE_TIMEOUT_S)
+        return claim
+
+    def _is_over(self, task: Task) -> bool:
+        """True if nobody wants this task any more."""
+        return self._stopping or self._paused or task.epoch != self._epoch
+
     def _wait_for_turn(self, conversation: Conversation, task: Task) -> Mapping[TopicPartition, bool] | None:
         """Wait until nobody holds what this task is to hold; None if it is no longer wanted."""
         pause, said_at = threading.Event(), time.monotonic()
         while True:
             with self._lock:
-                over = self._stopping or self._paused or task.epoch != self._epoch
-                if over:
+                if self._is_over(task):
                     return None
                 in_the_way = self._ledger.in_the_way(task)
                 if not in_the_way:
@@ -284,11 +308,17 @@ class Driver:
                 said_at = time.monotonic()
             pause.wait(WAIT_S)
 
-    def _claim(self, slot: int) -> Claim:
-        """The claim of a slot, with its rights; a lost one was taken away and is never used again."""
+    def _claim(self, slot: int, granted: Claim | None = None) -> Claim:
+        """The claim of a slot, with its rights; a lost one was taken away and is never used again.
+
+        Nothing is asked if it is the one whose rights were granted just before: had anybody taken over
+        since, there would be none left.
+        """
         with self._admin_lock:  # from the look to the grant: `_fence` must not take it away in between
             with self._lock:
                 claim = self._claims.get(slot)
+                if claim is not None and claim == granted:
+                    return claim
                 topics = sorted({one.topic for one in self._mirrored.values()})
                 if claim is None:
                     claim = Claim(self.board.generation, self._next_claim)
@@ -309,17 +339,7 @@ class Driver:
 
         Else those partitions that were in trouble when it did.
         """
-        active, standby = self._sites.holder_access(claim)
-        share = self._ways.max_bytes_per_s
-        terms = Terms(
-            active,
-            standby,
-            self._ways.link_id,
-            self._ways.keep_identity,
-            share / self._ways.tasks if share else None,
-        )
-        tracks = [[*key, self._mirrored[key].compacted, orderly] for key, orderly in taken.items()]
-        conversation.say({"terms": terms_as_json(terms), "tracks": tracks})
+        conversation.say(self._given(claim, taken))
         while True:
             message = conversation.hear(LOST_AFTER_S)
             with self._lock:
@@ -332,6 +352,20 @@ class Driver:
                 if not message["farewell"]:
                     return None
                 return frozenset((topic, partition) for topic, partition in message["doubtful"])
+
+    def _given(self, claim: Claim, partitions: Mapping[TopicPartition, bool]) -> dict[str, Any]:
+        """What a task is told: its terms, and its partitions with whether they were handed over in order."""
+        active, standby = self._sites.holder_access(claim)
+        share = self._ways.max_bytes_per_s
+        terms = Terms(
+            active,
+            standby,
+            self._ways.link_id,
+            self._ways.keep_identity,
+            share / self._ways.tasks if share else None,
+        )
+        tracks = [[*key, self._mirrored[key].compacted, orderly] for key, orderly in partitions.items()]
+        return {"terms": terms_as_json(terms), "tracks": tracks}
 
     def _fence(self, task: Task) -> None:
         """Take a lost task's rights away; whatever it sent can then not be appended any more."""

@@ -4,6 +4,7 @@ The heart-beat thread reports to the driver and hears whether to go on. Without 
 while nothing is written any more: a task that was stopped and continued must not go on from what it
 remembers. A farewell says whether all that was sent was answered, and which
 partitions were in trouble: whoever copies those next has to look at them first.
+While another task still holds its partitions, a task connects, so that little is left to do behind it.
 """
 
 from __future__ import annotations
@@ -49,38 +50,68 @@ def _access(message: dict[str, Any]) -> Access:
 def run_task(ticket: Ticket, task: Task) -> None:
     """Hold what the driver gives us, until it tells us to end."""
     conversation = Conversation.with_driver(ticket)
+    prepared: Prepared | None = None
     try:
         conversation.say({"hello": list(task)})
         message = conversation.hear(WAIT_TIMEOUT_S)
+        if "prepare" in message:
+            prepared = Prepared(conversation, message["prepare"])
+            prepared.holder.prepare()
+            conversation.say({"ready": True})
+            message = conversation.hear(WAIT_TIMEOUT_S)
         while "wait" in message:
             message = conversation.hear(WAIT_TIMEOUT_S)
-        if "over" not in message:
-            _hold(conversation, message)
+        if "over" in message:
+            return
+        if prepared is None or not prepared.fits(message):
+            if prepared is not None:
+                prepared.holder.close()
+            prepared = Prepared(conversation, message)
+        prepared.hold(message)
     finally:
+        if prepared is not None:
+            prepared.holder.close()
         conversation.close()
 
 
-def _hold(conversation: Conversation, message: dict[str, Any]) -> None:
-    tracks = [
-        Track(topic, partition, compacted, orderly=orderly, raise_epoch=not orderly)
-        for topic, partition, compacted, orderly in message["tracks"]
-    ]
-    beat = HeartBeat(conversation)
-    holder = Holder(terms_of(message["terms"]), tracks, beat.may_write)
-    beat.watch(holder)
-    is_clear = holder.run()
-    beat.end()
-    if beat.lost:
-        raise Lost("the driver does not answer")
-    conversation.say(
-        {
-            "farewell": is_clear,
-            "doubtful": [track.key for track in tracks if not track.is_orderly],
-            "deposed": holder.deposed,
-            "report": beat.report(holder),
+class Prepared:
+    """A holder that may begin when the driver says so, on the terms that it was told."""
+
+    def __init__(self, conversation: Conversation, message: dict[str, Any]) -> None:
+        self._conversation = conversation
+        self._terms = message["terms"]
+        self._tracks = {
+            (topic, partition): Track(topic, partition, compacted)
+            for topic, partition, compacted, _ in message["tracks"]
         }
-    )
-    conversation.hear(ANSWER_TIMEOUT_S)
+        self._beat = HeartBeat(conversation)
+        self.holder = Holder(terms_of(self._terms), self._tracks.values(), self._beat.may_write)
+
+    def fits(self, message: dict[str, Any]) -> bool:
+        """True if the driver gives what it had announced."""
+        given = {(topic, partition): compacted for topic, partition, compacted, _ in message["tracks"]}
+        announced = {key: track.compacted for key, track in self._tracks.items()}
+        return bool(message["terms"] == self._terms) and given == announced
+
+    def hold(self, message: dict[str, Any]) -> None:
+        """Copy from now on, and say farewell in the end."""
+        for topic, partition, _, orderly in message["tracks"]:
+            track = self._tracks[topic, partition]
+            track.orderly, track.raise_epoch = orderly, not orderly
+        self._beat.watch(self.holder)
+        is_clear = self.holder.run()
+        self._beat.end()
+        if self._beat.lost:
+            raise Lost("the driver does not answer")
+        self._conversation.say(
+            {
+                "farewell": is_clear,
+                "doubtful": [key for key, track in self._tracks.items() if not track.is_orderly],
+                "deposed": self.holder.deposed,
+                "report": self._beat.report(self.holder),
+            }
+        )
+        self._conversation.hear(ANSWER_TIMEOUT_S)
 
 
 class HeartBeat:
@@ -99,7 +130,8 @@ class HeartBeat:
         return time.monotonic() - self._answered_at < LEASE_S
 
     def watch(self, holder: Holder) -> None:
-        """Report for a holder from now on."""
+        """Report for a holder from now on; the driver has just told us to begin."""
+        self._answered_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, args=(holder,), name="heart-beat", daemon=True)
         self._thread.start()
 
