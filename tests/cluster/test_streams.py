@@ -6,11 +6,10 @@ import json
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 import pytest
@@ -19,12 +18,8 @@ from tests.cluster import jobs
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.sites.ports import free_ports
 from twinlog.streams import avro, protobuf
-from twinlog.streams.lanes import Writing, write
-from twinlog.streams.progress import Lane, last_batch, note
-from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Tuning
 from twinlog.wire.driver import Sender
-from twinlog.wire.transactional import Transactional, TransactionFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -415,72 +410,6 @@ def test_streams_are_joined_within_their_time(mill: Mill) -> None:
     found = mill.values("paid")
     assert {one["id"]: one["paid"] for one in found} == expected
     assert len(found) == len(expected)
-
-
-class Result(NamedTuple):
-    """A row as a query gives it."""
-
-    value: bytes
-    key: bytes = b"lanes"
-    headers: None = None
-    lane: str = "lines-0"
-
-
-@dataclass
-class Lanes:
-    """One lane, written without Spark."""
-
-    mill: Mill
-    access: Access
-
-    def write(self, batch: int, *values: bytes) -> None:
-        writing = Writing(self.access, Tuning(), "lanes", "run", "dead", batch)
-        write(writing, [Result(value) for value in values])
-
-    def other(self, lane: str) -> Transactional:
-        """A producer in the middle of a transaction of this or another lane, with a note of it in the log."""
-        named = Lane("lanes", "run", lane)
-        producer = Transactional(self.access, name=named.transactional_id, timeout_s=60.0, tuning=Tuning())
-        producer.prepare(60.0)
-        producer.begin()
-        producer.queue("dead", b"never", b"lanes", (), None, None, None)
-        producer.queue(*note(named, 99), None)
-        assert producer.flush(60.0) == 0
-        return producer
-
-    def values(self) -> list[str]:
-        return [record["value"] for record in self.mill.read("dead", "--key", "lanes")]
-
-
-def test_batch_of_a_lane_is_written_once_whoever_else_tries(mill: Mill) -> None:
-    lanes = Lanes(mill, mill.bus.home().user_access("streams", "a"))
-    lanes.write(0, b"0", b"1")
-    lanes.write(0, b"0", b"1")
-    assert lanes.values() == ["0", "1"]
-    left_open = lanes.other("lines-0")
-    lanes.write(1, b"2")
-    with pytest.raises(TransactionFailed):
-        left_open.commit(60.0)
-    left_open.close()
-    lanes.write(0, b"0", b"1")  # a driver that was thought dead
-    assert lanes.values() == ["0", "1", "2"]
-
-
-def test_note_of_a_lane_is_found_behind_a_transaction_that_hides_it(mill: Mill) -> None:
-    lanes = Lanes(mill, mill.bus.home().user_access("streams", "a"))
-    hiding = lanes.other("lines-1")
-    lane = Lane("lanes", "run", "lines-2")
-    with ThreadPoolExecutor(1) as pool:
-        producer = Transactional(lanes.access, name=lane.transactional_id, timeout_s=60.0, tuning=Tuning())
-        producer.prepare(60.0)
-        producer.begin()
-        producer.queue(*note(lane, 7), None)
-        producer.commit(60.0)
-        producer.close()
-        asked = pool.submit(last_batch, lanes.access, lane, 60.0)
-        hiding.abort(60.0)
-        assert asked.result() == 7
-    hiding.close()
 
 
 def test_jobs_that_are_stopped_go_on_where_they_were(mill: Mill) -> None:

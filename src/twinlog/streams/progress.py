@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from twinlog.errors import SiteError
 from twinlog.spec.implied import PROGRESS_TOPIC
-from twinlog.wire import offsets
+from twinlog.wire import offsets, transactions
 from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Tuning
 from twinlog.wire.cluster import Cluster
@@ -26,6 +26,7 @@ from twinlog.wire.driver import Outgoing, Settings
 from twinlog.wire.receiver import Receiver
 
 NOTHING = -1  # no batch was written yet
+LANES = "streams-"  # transactional ids of lanes begin so
 _PLACE = (PROGRESS_TOPIC, 0)
 _LOOK_AGAIN_S = 0.02
 _TAKE = 10_000
@@ -43,7 +44,7 @@ class Lane:
     @property
     def transactional_id(self) -> str:
         """The same for all runs, so that a new one ends what an old one left."""
-        return f"streams-{self.query}-{self.name}"
+        return f"{LANES}{self.query}-{self.name}"
 
     @property
     def key(self) -> bytes:
@@ -69,6 +70,19 @@ def last_batch(access: Access, lane: Lane, timeout_s: float) -> int:
             _insist(deadline, lane)
             pause.wait(_LOOK_AGAIN_S)
     return _newest(access, lane, start, deadline)
+
+
+def end_left_open(access: Access) -> list[str]:
+    """End what earlier runners left open, before the first task of this one; gives the names.
+
+    Each lane would do so for itself, but until its turn comes the others wait for it, and those that wait
+    may have taken all of Spark's slots.
+    """
+    with Cluster(access, client_id=_GROUP) as cluster:
+        left = [one for one in transactions.unsettled(cluster) if one.id.startswith(LANES)]
+        for one in left:
+            transactions.abort(cluster, one)
+    return [one.id for one in left]
 
 
 def _newest(access: Access, lane: Lane, start: int, deadline: Deadline) -> int:

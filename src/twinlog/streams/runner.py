@@ -35,6 +35,7 @@ from twinlog.streams.board import Board, News, behind_records, late_records, wri
 from twinlog.streams.metrics import served
 from twinlog.streams.places import background
 from twinlog.streams.planning import Mode, endless_slots, mode_of
+from twinlog.streams.progress import end_left_open
 from twinlog.wire.clientfiles.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -152,6 +153,11 @@ class _Runner:
     def _at(self, site: str) -> Ground:
         tuning = Tuning(message_max_bytes=largest_message_bytes(self._home.bus, site))
         access = self._home.user_access(STREAMS_USER, site)
+        try:
+            for name in end_left_open(access):
+                _log(f"{name} was left open, and is ended")
+        except TwinlogError as error:  # then each lane does it when its turn comes
+            _log(f"what was left open could not be ended: {error}")
         return self._queries.Ground(self._spark, self._home, access, tuning)
 
     def _start(self, one: _Run, now: float) -> None:
