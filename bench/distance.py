@@ -31,10 +31,13 @@ def measure(
     peers: Peers,
     distances_ms: Sequence[int],
     seconds: int,
-    size: throughput.Size,
+    sizes: tuple[throughput.Size, throughput.Size],
     limits: Limits,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """By the round trip wanted: what it really was, latencies at the seed's rates, throughput."""
+    """By the round trip wanted: what it really was, latencies at the seed's rates, throughput.
+
+    The first size is copied to warm brokers up, the second one counts.
+    """
     jars()  # from machines of the network nobody reaches the outside
     yield "kernel", {name: sysctl(f"net.ipv4.{name}") for name in KERNEL}
     with (
@@ -48,6 +51,7 @@ def measure(
         ) as on,
         peers(on) as both,
     ):
+        throughput.warm(on, both[0], sizes[0])
         for distance_ms in distances_ms:
             with line(joined, ACTIVE, STANDBY, distance_ms):
                 node = on.home.layout(ACTIVE).brokers[0]
@@ -55,6 +59,6 @@ def measure(
                 trip_ms = round_trip_ms(joined.machines[STANDBY], address, node.ports[Listener.LINK])
                 say(f"a line of {trip_ms:.1f} ms there and back")
                 found: dict[str, Any] = {"round_trip_ms": trip_ms}
-                found["throughput"] = throughput.measure(on, both, size, limits=limits)
+                found["throughput"] = throughput.measure(on, both, sizes[1], limits=limits)
                 found["latency"] = latency.measure(on, both, seconds, limits=limits)
                 yield str(distance_ms), found

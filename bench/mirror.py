@@ -85,8 +85,7 @@ def measure(chosen: argparse.Namespace, kept: Callable[[str, Any], None]) -> Non
             ) as on,
             peers(on) as both,
         ):
-            if chosen.warm_megabytes and any(part.startswith(("through", "zstd")) for part in near):
-                throughput.warm(on, both[0], _size(chosen, chosen.warm_megabytes))
+            throughput.warm(on, both[0], _size(chosen, chosen.warm_megabytes))
             work = near_parts(on, both, chosen, given)
             for part in near:
                 kept(part, work[part]())
@@ -98,7 +97,7 @@ def measure(chosen: argparse.Namespace, kept: Callable[[str, Any], None]) -> Non
             peers,
             [int(one) for one in chosen.distances.split(",")],
             chosen.seconds,
-            _size(chosen, chosen.far_megabytes),
+            (_size(chosen, chosen.warm_megabytes), _size(chosen, chosen.far_megabytes)),
             given,
         ):
             far[name] = figures

@@ -50,6 +50,8 @@ class Kind:
 
 def warm(ground: Ground, peer: Peer, size: Size) -> None:
     """Have brokers copy once without counting: who comes first must not find cold compilers."""
+    if not size.total_bytes:
+        return
     values = load.random_values()
     say(f"warming up brokers with {size.total_bytes / 1e6:.0f} MB")
     _copy(ground, peer, values, replace(size, rounds=1), Kind(), "warm", NONE)
