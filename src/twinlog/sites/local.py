@@ -307,21 +307,25 @@ def down(home: Home, names: Sequence[str], progress: Progress, *, timeout_s: flo
 
 def stop(nodes: Sequence[Node], progress: Progress, *, timeout_s: float = STOP_TIMEOUT_S) -> int:
     """End nodes in order, by force after a while; returns how many ran."""
-    running = processes.find(nodes)
-    if not running:
-        return 0
-    name = f"stopping {len(running)} {nodes[0].kind}{'' if len(running) == 1 else 's'}"
-    progress.begin(name)
-    processes.end(list(running.values()), signal.SIGTERM)
-    stubborn = processes.wait(list(running.values()), timeout_s)
-    if stubborn:
-        progress.note(f"{len(stubborn)} did not end within {timeout_s:g} s and are killed")
-        processes.end(stubborn, signal.SIGKILL)
-        left = processes.wait(stubborn, KILL_TIMEOUT_S)
-        if left:
-            pids = " ".join(str(process.pid) for process in left)
-            raise SiteError(f"processes {pids} do not end", hint=f"ps -fp {pids}")
+    running = list(processes.find(nodes).values())
+    if running:
+        name = f"stopping {len(running)} {nodes[0].kind}{'' if len(running) == 1 else 's'}"
+        progress.begin(name)
+        _end(running, progress, timeout_s)
+        progress.end(name)
     for node in nodes:
-        cgroups.forget(node.directory)
-    progress.end(name)
+        cgroups.forget(node.directory)  # also of those that were killed
     return len(running)
+
+
+def _end(running: list[psutil.Process], progress: Progress, timeout_s: float) -> None:
+    processes.end(running, signal.SIGTERM)
+    stubborn = processes.wait(running, timeout_s)
+    if not stubborn:
+        return
+    progress.note(f"{len(stubborn)} did not end within {timeout_s:g} s and are killed")
+    processes.end(stubborn, signal.SIGKILL)
+    left = processes.wait(stubborn, KILL_TIMEOUT_S)
+    if left:
+        pids = " ".join(str(process.pid) for process in left)
+        raise SiteError(f"processes {pids} do not end", hint=f"ps -fp {pids}")
