@@ -19,6 +19,8 @@ from typing import Any
 
 from twinlog.durable import write_secret
 
+# Not waiting: a pipe in its place, to which nobody writes, is no memo either.
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -66,7 +68,7 @@ def _digest(depends_on: Iterable[str | bytes], answer: bytes) -> bytes:
 def _read_own(path: Path) -> bytes:
     if not _is_own(path.parent.stat()):
         raise PermissionError
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+    with open(os.open(path, _FLAGS), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or not _is_own(found):
             raise PermissionError

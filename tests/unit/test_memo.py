@@ -100,3 +100,8 @@ def test_changed_code_has_another_mark(tmp_path: Path) -> None:
     second = memo.code_in(tmp_path)
     (tmp_path / "b.py").touch()
     assert len({first, second, memo.code_in(tmp_path)}) == 3
+
+
+def test_pipe_in_its_place_is_as_none_at_all(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "memo")
+    assert memo.recall(tmp_path / "memo", ["x"]) is None

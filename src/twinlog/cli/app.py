@@ -9,6 +9,7 @@ Every end of the program goes through `run`: exit code 0 (done), 1 (failed), 2 (
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -173,6 +174,10 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
+    # Where a terminal cannot show a character it shows a question mark: no reason to fail.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="replace")
     # A start makes many objects and drops few: looking for those at every 700th is a thirtieth of its time.
     gc.set_threshold(20_000)
     # Pydantic would look through every installed package for plugins, at each start; none are used here.

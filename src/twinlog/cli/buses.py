@@ -23,6 +23,12 @@ LONGEST_TIMEOUT_S = 86400.0
 
 def home_of(ctx: frame.Context, *, warn: bool = False, memos: bool = True) -> Home:
     """The bus that the file declares, on this machine; without `memos` nothing is written there."""
+    home = _declared(ctx, warn, memos)
+    home.refuse_other_bus()
+    return home
+
+
+def _declared(ctx: frame.Context, warn: bool = False, memos: bool = True) -> Home:
     from twinlog.sites.home import Home
 
     loaded = frame.load_bus(ctx, warn=warn, memos=memos)
@@ -37,7 +43,7 @@ def home_as_it_is(ctx: frame.Context, site: str | None) -> Home:
     from twinlog.sites import recorded
 
     try:
-        home = home_of(ctx)
+        home = _declared(ctx)
     except UsageError as error:
         file = _place_of_file(ctx)
         known = recorded.home_at(file) if file is not None else None
@@ -49,6 +55,7 @@ def home_as_it_is(ctx: frame.Context, site: str | None) -> Home:
         what = f"{error.what}: going by what was recorded when bus {known.bus.bus} was brought up"
         ctx.warn(Problem(0, 0, what, path=str(file), severity="warning"), str(file))
         return known
+    home.refuse_other_bus()
     if site is not None and site not in home.bus.sites:
         home = recorded.with_forgotten(home)
     return home

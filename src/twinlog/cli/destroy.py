@@ -35,6 +35,7 @@ def command(ctx: frame.Context, site: str | None) -> None:
     deleted = []
     # Without a site there may still be keys and passwords, or what a killed command left.
     if names or (site is None and home.directory.exists()):
+        removal.refuse_foreign(home.directory)  # before the lock, which leaves a mark
         records = f"every record of {', '.join(f'site {name}' for name in names)}"
         ctx.need_yes(
             f"this deletes {records if names else 'the keys and passwords of the bus'}",

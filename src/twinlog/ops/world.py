@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from twinlog.errors import KafkaError, TwinlogError
@@ -118,13 +119,21 @@ def _changes(home: Home, layout: SiteLayout, node: Node) -> Mapping[str, tuple[s
     wanted = properties.written(
         properties.render(properties.server_properties(node, layout, home.tls_files(node)))
     )
-    present = properties.written((node.directory / "server.properties").read_text())
+    present = properties.written(_text(node.directory / "server.properties"))
     wanted[VERSION] = home.bus.kafka_version_of(layout.name)
-    present[VERSION] = jars.version_of((node.directory / processes.ARGUMENT_FILE).read_text()) or "unknown"
+    present[VERSION] = jars.version_of(_text(node.directory / processes.ARGUMENT_FILE)) or "unknown"
     names = sorted({*wanted, *present})
     return {
         name: (present.get(name), wanted.get(name)) for name in names if present.get(name) != wanted.get(name)
     }
+
+
+def _text(path: Path) -> str:
+    """What a node was started with; one whose file was lost or damaged gets it anew by a restart."""
+    try:
+        return path.read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _read(cluster: Cluster, site: str, nodes: tuple[NodeWorld, ...], applied: Mapping[str, str]) -> World:

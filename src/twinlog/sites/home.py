@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,13 +82,23 @@ class Home:
         if state is None:
             self.refuse_lost_state()
             return BusState(bus=self.bus.bus, active=self.bus.active_site)
+        self._refuse_other(state)
+        return state
+
+    def refuse_other_bus(self) -> None:
+        """Whatever is here belongs to the bus that was brought up here, and to no other of another name."""
+        with suppress(SiteError):  # a state that cannot be read is told by whoever needs it
+            state = self.state_file.read()
+            if state is not None:
+                self._refuse_other(state)
+
+    def _refuse_other(self, state: BusState) -> None:
         if state.bus != self.bus.bus:
             raise UsageError(
                 f"this directory belongs to bus '{state.bus}' and the file declares '{self.bus.bus}'",
                 where=str(self.directory),
                 hint="give the bus its old name back, or move the file to a directory of its own",
             )
-        return state
 
     def state(self) -> BusState:
         """What is remembered; an error for a bus that was never brought up."""

@@ -16,6 +16,7 @@ from twinlog.errors import UsageError
 from twinlog.spec.model import Password
 
 FINGERPRINT_KEY = ".fingerprint"  # no user's name begins with a dot
+LONGEST = 4096
 GENERATED_BYTES = 24  # 32 characters of URL-safe base64
 
 
@@ -80,7 +81,8 @@ class Passwords:
         if given.file is not None:
             path = self._base / given.file
             try:
-                return path.read_text(), str(path)
+                with path.open() as file:
+                    return file.read(LONGEST + 1), str(path)  # it may be a device, without an end
             except (OSError, UnicodeDecodeError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it is not text"
                 raise UsageError(
@@ -101,6 +103,12 @@ class Passwords:
 
 def _checked(user: str, text: str, place: str) -> str:
     password = text.removesuffix("\n").removesuffix("\r")
+    if len(password) > LONGEST:
+        raise UsageError(
+            f"the password of user {user} is longer than {LONGEST} characters",
+            where=place,
+            hint="does the file hold more than the password?",
+        )
     if not password:
         raise UsageError(f"the password of user {user} is empty", where=place, hint="write one there")
     if any(ord(character) < ord(" ") or character == "\x7f" for character in password):

@@ -25,7 +25,7 @@ from pathlib import Path
 from cryptography import x509
 
 from twinlog.durable import make_private_directory, write_secret, write_text
-from twinlog.errors import UsageError
+from twinlog.errors import SiteError, UsageError
 from twinlog.sites import authorities
 from twinlog.sites import certificates as made
 from twinlog.sites.authorities import Generations, Issued, Kind, Realm, certificates_in
@@ -77,8 +77,9 @@ class Pki:
             folder = self._directory / realm
             make_private_directory(folder)
             if not (folder / "authority.json").exists():
-                self._make_generation(realm, 1)
-                self._write_generations(realm, Generations(signing=1, trusted=(1,)))
+                number = self._only_generation(realm)
+                self._make_generation(realm, number)
+                self._write_generations(realm, Generations(signing=number, trusted=(number,)))
             self._write_trust(realm)
 
     def issue(self, kind: Kind, name: str, names: Collection[str] = (), *, anew: bool = False) -> Issued:
@@ -241,6 +242,19 @@ class Pki:
             self._bus, f"{realm}-{number}", read_key(key_path), validity, self._now()
         )
         write_text(certificate_path, made.certificate_pem(certificate))
+
+    def _only_generation(self, realm: Realm) -> int:
+        """The authority that is there although nobody remembers it; the first one where there is none."""
+        folder = self._directory / realm
+        found = sorted(folder.glob("ca-*.crt"))
+        if len(found) > 1:
+            names = " and ".join(path.name for path in found)
+            raise SiteError(
+                f"which {realm} authority signs is forgotten, and there are {names}",
+                where=str(folder / "authority.json"),
+                hint='put it back from a copy, or write it: {"signing": NEWEST, "trusted": [ALL]}',
+            )
+        return int(found[0].stem.removeprefix("ca-")) if found else 1
 
     def _read(self, realm: Realm, number: int) -> Authority:
         base = self._directory / realm / f"ca-{number}"

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from twinlog.errors import SiteError
+from twinlog.errors import SiteError, UsageError
 from twinlog.progress import Progress
 from twinlog.sites import cgroups, processes, storage
 from twinlog.sites.home import Home
@@ -21,6 +21,7 @@ from twinlog.sites.layout import Node
 from twinlog.sites.state import BusState
 
 KILL_TIMEOUT_S = 10.0
+MARKS = ("state.json", ".gitignore", "pki", "secrets")  # of which every bus has one, also one half made
 
 
 def destroy(home: Home, names: Sequence[str], progress: Progress, *, whole: bool = True) -> list[Path]:
@@ -37,6 +38,16 @@ def destroy(home: Home, names: Sequence[str], progress: Progress, *, whole: bool
         delete(home.directory)
         deleted = [path for path in deleted if not path.is_relative_to(home.directory)] + [home.directory]
     return deleted
+
+
+def refuse_foreign(directory: Path) -> None:
+    """What Twinlog has not made it does not delete: a link to elsewhere, a directory without its marks."""
+    if directory.is_symlink():
+        raise UsageError(
+            "this is a link, not the directory of a bus", where=str(directory), hint=f"rm {directory}"
+        )
+    if any(directory.iterdir()) and not any((directory / mark).exists() for mark in MARKS):
+        raise UsageError("Twinlog has made nothing here", where=str(directory), hint=f"ls -la {directory}")
 
 
 def _destroy_sites(home: Home, names: Sequence[str], state: BusState, progress: Progress) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from twinlog.errors import SiteError
+from twinlog.errors import SiteError, UsageError
 from twinlog.sites.home import Home
 from twinlog.spec.model import Bus, Role, Site
 
@@ -66,3 +66,14 @@ def test_the_directory_of_a_bus_is_its_owners_alone_whoever_made_it(tmp_path: Pa
     home.directory.mkdir(mode=0o755)
     home.allocate()
     assert home.directory.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_bus_of_another_name_has_no_business_here(home: Home, tmp_path: Path) -> None:
+    home.allocate()
+    home.refuse_other_bus()
+    other = Home(home.bus.but(bus="payments"), tmp_path / "twinlog.yaml", {})
+    for ask in (Home.refuse_other_bus, Home.remembered, Home.allocate):
+        with pytest.raises(UsageError, match="belongs to bus 'orders' and the file declares 'payments'"):
+            ask(other)
+    home.state_file.path.write_text("cut off")
+    other.refuse_other_bus()  # who needs the state says that it cannot be read

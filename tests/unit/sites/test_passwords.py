@@ -78,3 +78,13 @@ def test_given_password_is_not_rotated_by_us(passwords: Passwords, given: Passwo
     with pytest.raises(UsageError, match="given by you") as caught:
         passwords.rotate("shop", given)
     assert "twinlog apply" in caught.value.hint
+
+
+def test_file_without_an_end_is_not_read_to_its_end(passwords: Passwords, tmp_path: Path) -> None:
+    (tmp_path / "long").write_text("x" * 1_000_000)
+    with pytest.raises(UsageError, match="longer than 4096 characters"):
+        passwords.password_of("shop", Password(file="long"))
+    (tmp_path / "long").unlink()
+    (tmp_path / "long").symlink_to("/dev/zero")
+    with pytest.raises(UsageError):
+        passwords.password_of("shop", Password(file="long"))

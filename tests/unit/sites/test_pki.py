@@ -302,3 +302,20 @@ def test_addresses_have_one_form_however_they_are_written(address: object) -> No
 def test_name_that_is_no_host_name_is_refused() -> None:
     with pytest.raises(UsageError, match="neither a host name nor an address"):
         made.normal_names(["ä..b"])
+
+
+def test_authority_that_nobody_remembers_is_found_again(tmp_path: Path, clock: Clock) -> None:
+    folder = tmp_path / "pki" / "clients"
+    pki = Pki(tmp_path / "pki", "orders", Certificates(), clock)
+    pki.ensure()
+    for name in ("ca-1.crt", "ca-1.key"):
+        (folder / name).rename(folder / name.replace("1", "2"))
+    (folder / "authority.json").unlink()
+    before = (folder / "ca-2.crt").read_text()
+    pki.ensure()
+    assert pki.trust_pem(Realm.CLIENTS) == before
+    assert not (folder / "ca-1.crt").exists()
+    (folder / "ca-1.crt").write_text(before)
+    (folder / "authority.json").unlink()
+    with pytest.raises(SiteError, match=r"there are ca-1\.crt and ca-2\.crt"):
+        pki.ensure()
