@@ -446,8 +446,7 @@ def test_generation_that_was_replaced_gets_no_rights_any_more(along: Along) -> N
     with pytest.raises(rights.Deposed, match="another mirror has claimed the link"):
         rights.grant(along.active, along.standby, replaced, ["plain"])
     assert acls.describe(along.standby, principal=replaced.principal) == frozenset()
-    # The active's brokers hear of it a moment later: reading there harms nobody, so nobody waits for it.
-    acls.wait_until_everywhere(along.active, absent=rights.at_active(replaced, ["plain"]))
+    acls.wait_until_everywhere(along.active, absent=rights.at_active(replaced, ["plain"]))  # a moment later
 
 
 def test_copier_of_a_link_that_was_claimed_sets_no_offsets_any_more(along: Along) -> None:
