@@ -2,7 +2,7 @@
 
 Run by `make demo`. First it uses the program as a user does (`twinlog up`, `status`, `client`), with a
 Kafka client that knows nothing of Twinlog and the settings that `twinlog client` prints. Then it lets
-a drill tell the story: load, mirror, kill -9 of the whole active site, failover, return with salvage.
+a drill tell the story: load, mirror, kill -9 of the whole active site, failover, salvage, and the way home.
 All it makes lives in a directory of its own, which is removed at the end, also after Ctrl-C; the
 drill's report stays in the directory that is given.
 """
@@ -39,7 +39,7 @@ RECORDS = 1000
 READ_TIMEOUT_S = 60.0
 
 
-DRILL = "site-dies"
+DRILL = "site-comes-home"
 
 
 class Demo:
