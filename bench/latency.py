@@ -2,13 +2,16 @@
 
 All rates carry 1 MB/s: in large and small records on one topic, and spread over a hundred topics. A
 record's time is when its producer took it. The reader is the same for both mirrors, so its own part is
-in both figures. The largest age is the largest lag that anybody could have seen. A mirror starts once, has
-the topics of all rates, and is measured at one rate after the other, each time when it has caught up with
-what was written before it began; if that takes too long it is measured as it is.
+in both figures. The largest age is the largest lag that anybody could have seen. A mirror has the topics of
+all rates and is measured at one rate after the other, each time when it has caught up with what was written
+before it began; if that takes too long it is measured as it is. Each mirror has two turns, first and last
+or in the middle, because brokers get quicker while they run: whoever comes later meets better ones. The
+figures are those of the records of both turns together.
 """
 
 from __future__ import annotations
 
+import statistics
 import threading
 import time
 from collections.abc import Sequence
@@ -49,6 +52,15 @@ SEED_RATES = (
 MANY_TOPICS = (Rate("100 topics x 10 KiB/s", 100, 1, 1000, 1 << 10),)
 
 
+class Turn(NamedTuple):
+    """What was seen of a mirror at one rate, in one of its turns."""
+
+    ages_ms: list[float]
+    cpu_share: float
+    memory_mb: float
+    given: str  # the CPUs that it could use
+
+
 def measure(
     ground: Ground,
     both: Sequence[Peer],
@@ -57,18 +69,31 @@ def measure(
     limits: Limits = NONE,
 ) -> dict[str, Any]:
     """Every rate for both mirrors: rate, name of the mirror, figures."""
-    found: dict[str, Any] = {rate.name: {} for rate in rates}
-    for peer in both:
-        for name, figures in _one(ground, peer, rates, seconds, limits).items():
-            found[name][peer.name] = figures
-    return found
+    turns: dict[str, dict[str, list[Turn]]] = {rate.name: {} for rate in rates}
+    for number, peer in enumerate((*both, *reversed(both))):
+        for name, turn in _one(ground, peer, number, rates, seconds, limits).items():
+            turns[name].setdefault(peer.name, []).append(turn)
+    return {
+        name: {peer: _together(of_peer) for peer, of_peer in by_peer.items()}
+        for name, by_peer in turns.items()
+    }
+
+
+def _together(turns: Sequence[Turn]) -> dict[str, Any]:
+    latency = Latency.of([age_ms for turn in turns for age_ms in turn.ages_ms])
+    return latency.as_json() | {
+        "p50_ms_by_turn": [Latency.of(turn.ages_ms).p50_ms for turn in turns],
+        "cpu_share": statistics.mean(turn.cpu_share for turn in turns),
+        "memory_mb": max(turn.memory_mb for turn in turns),
+        "given": turns[0].given,
+    }
 
 
 def _one(
-    ground: Ground, peer: Peer, rates: Sequence[Rate], seconds: int, limits: Limits
-) -> dict[str, dict[str, Any]]:
+    ground: Ground, peer: Peer, turn: int, rates: Sequence[Rate], seconds: int, limits: Limits
+) -> dict[str, Turn]:
     topics = {
-        rate: [f"rate-{peer.name}-{rate.value_bytes}-{number}" for number in range(rate.topics)]
+        rate: [f"rate-{turn}-{peer.name}-{rate.value_bytes}-{number}" for number in range(rate.topics)]
         for rate in rates
     }
     declared = {
@@ -86,9 +111,8 @@ def _one(
                 if number == 0:
                     stream.wait_for_first()
                     limit.hold()
-                found[rate.name] = stream.measure(seconds, FIRST_WARM_S if number == 0 else WARM_S) | {
-                    "given": limit.given
-                }
+                warm_s = FIRST_WARM_S if number == 0 else WARM_S
+                found[rate.name] = stream.measure(seconds, warm_s)._replace(given=limit.given)
         finally:
             peer.stop()
     return found
@@ -112,7 +136,7 @@ class Steady:
             self._end()
             raise
 
-    def measure(self, seconds: int, warm_s: float) -> dict[str, Any]:
+    def measure(self, seconds: int, warm_s: float) -> Turn:
         """The ages of all records that are written in so many seconds; it has ended then."""
         try:
             self.wait_for_first()
@@ -128,13 +152,13 @@ class Steady:
             wait_for("the last records", lambda: self._arrivals.count >= total, TAIL_TIMEOUT_S)
         finally:
             self._end()
-        found = Latency.of(self._arrivals.between(first, last))
-        share = used / (last - first)
+        turn = Turn(self._arrivals.between(first, last), used / (last - first), memory_mb, "")
+        found = Latency.of(turn.ages_ms)
         say(
             f"{self._rate.name}, {self._peer.name}: p50 {found.p50_ms:.0f} ms, p99 {found.p99_ms:.0f} ms,"
-            f" at most {found.max_ms:.0f} ms, {share:.0%} of a core, {memory_mb:.0f} MB"
+            f" at most {found.max_ms:.0f} ms, {turn.cpu_share:.0%} of a core, {memory_mb:.0f} MB"
         )
-        return found.as_json() | {"cpu_share": share, "memory_mb": memory_mb}
+        return turn
 
     def _catch_up(self) -> None:
         began = time.monotonic()

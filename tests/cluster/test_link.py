@@ -58,6 +58,7 @@ topics:
   second: {partitions: 1}
   scraped: {partitions: 1}
   rebuilt: {partitions: 1}
+  unread: {partitions: 1}
 users:
   app: {produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}
 link:
@@ -135,15 +136,19 @@ SHOW = [
 
 
 def read_all(
-    bus: Bus, tools: Console, site: str, topic: str, isolation: str = "read_committed"
+    bus: Bus, tools: Console, site: str, topic: str, *, aborted: int | None = None
 ) -> dict[int, list[bytes]]:
-    """Everything that the console consumer shows of each partition, with offsets, times and headers."""
+    """Everything that the console consumer shows of each partition, with offsets, times and headers.
+
+    Readers of committed records, unless it is said how many aborted ones of each partition are shown too.
+    """
+    isolation = "read_committed" if aborted is None else "read_uncommitted"
     file = bus.directory / f"reader-{site}.properties"
     file.write_text(bus.done("client", "app", "--site", site, "--format", "java"))
     shown: dict[int, list[bytes]] = {}
     for _, number in partitions_of(bus, topic):
         with Cluster(bus.home().admin_access(site)) as cluster:
-            enough = partial(_has, _visible(bus, cluster, topic, number))
+            enough = partial(_has, _visible(bus, cluster, topic, number) + (aborted or 0))
         place = ["--partition", str(number), "--offset", "earliest", "--isolation-level", isolation]
         lines = [] if enough([]) else read_until([*tools._consumer(file, topic), *place, *SHOW], enough)
         # A twin keeps the times of a log that stamps records itself, and says that they were given to it.
@@ -162,11 +167,11 @@ def _visible(bus: Bus, cluster: Cluster, topic: str, number: int) -> int:
     return len(stretch.records(cluster, ids, topic, number, first, end))
 
 
-def assert_twins(bus: Bus, tools: Console, topic: str, *, isolation: str = "read_committed") -> list[bytes]:
+def assert_twins(bus: Bus, tools: Console, topic: str) -> list[bytes]:
     """Both sites show the same; gives the lines of all partitions."""
     wait_for_twin(bus, topic)
-    here = read_all(bus, tools, "a", topic, isolation)
-    there = read_all(bus, tools, "b", topic, isolation)
+    here = read_all(bus, tools, "a", topic)
+    there = read_all(bus, tools, "b", topic)
     assert here == there
     return [line for lines in here.values() for line in lines]
 
@@ -187,7 +192,7 @@ def test_interleaved_transactions_committed_and_aborted_leave_the_same_log(twin:
     writers = [Producer(settings(twin, "a", **{"transactional.id": f"t-{number}"})) for number in range(3)]
     for writer in writers:
         writer.init_transactions(WAIT_S)
-    kept = 0
+    kept = left_out = 0
     for turn in range(12):
         for writer in writers:
             writer.begin_transaction()
@@ -198,10 +203,30 @@ def test_interleaved_transactions_committed_and_aborted_leave_the_same_log(twin:
             writer.flush(WAIT_S)
             if (turn + name) % 3 == 0:
                 writer.abort_transaction(WAIT_S)
+                left_out += 30
             else:
                 writer.commit_transaction(WAIT_S)
                 kept += 30
-    assert len(assert_twins(twin, tools, "transfers")) == kept
+    committed = assert_twins(twin, tools, "transfers")
+    assert len(committed) == kept
+    # A reader of uncommitted records sees aborted ones at the active only, and all others where they are.
+    here, there = (
+        read_all(twin, tools, site, "transfers", aborted=aborted)[0]
+        for site, aborted in (("a", left_out), ("b", 0))
+    )
+    assert there == committed
+    assert len(here) == kept + left_out
+    assert [line for line in here if line in set(there)] == there
+
+
+def test_readers_of_uncommitted_records_see_the_same_where_nothing_was_aborted(
+    twin: Bus, tools: Console
+) -> None:
+    write(twin, "unread", 300, {"enable.idempotence": True, "compression.type": "lz4"})
+    wait_for_twin(twin, "unread")
+    here, there = (read_all(twin, tools, site, "unread", aborted=0) for site in "ab")
+    assert here == there
+    assert sum(map(len, here.values())) == 300
 
 
 def test_times_of_the_log_are_kept(twin: Bus, tools: Console) -> None:
