@@ -50,8 +50,8 @@ kafka:
   broker.session.timeout.ms: 5s
   broker.heartbeat.interval.ms: 500ms
 sites:
-  a: {{brokers: {brokers}}}
-  b: {{brokers: {brokers}}}
+  a: {{brokers: {brokers}, jvm: [{jvm}]}}
+  b: {{brokers: {brokers}, jvm: [{jvm}]}}
 topics:
   crowd: {{partitions: 1, min_insync: {brokers}, max_message: 64KiB}}
   spread: {{partitions: 3}}
@@ -61,6 +61,7 @@ users:
 link: {{epoch: {epoch_s}s}}
 pipeline: {{master: "{master}", settings: {{spark.executor.memory: 512m}}}}
 """
+JVM = "-XX:TieredStopAtLevel=1"  # most brokers are killed before a better compiler has paid
 EPOCH_S = 20  # so that hand-overs are hit too
 RUN_TIMEOUT_S = 600.0
 SOON_S = 600.0  # what takes seconds; the rest is a busy machine
@@ -94,7 +95,7 @@ class World:
         self.settings = {"brokers": brokers, "master": master}
         self._seen: dict[int, psutil.Process] = {}  # of every mirror there was
         self._file = self.directory / "twinlog.yaml"
-        self._file.write_text(FILE.format(brokers=brokers, master=master, epoch_s=EPOCH_S))
+        self._file.write_text(FILE.format(brokers=brokers, jvm=JVM, master=master, epoch_s=EPOCH_S))
 
     # The bus
 
