@@ -9,9 +9,9 @@ The first pairs warm up. Garbage is collected before each slice, so that nobody 
 - Writing: bare is `produce` with a callback that notes partition and offset or the error, and `poll(0)`
   after each record, as its documentation shows it; then `flush`. Ours keeps every `Sent`, or the outcomes.
 - Reading: every slice reads the same records of the same partition, which the broker has in its cache,
-  and begins when the first has come. Who does not read is paused, or it would read ahead meanwhile. Bare
-  looks at the value only, or (`..._whole`) takes all that a record of ours has: topic, partition, offset,
-  key, value, headers, time.
+  and begins when the first has come. Who does not read is paused, or it would read ahead meanwhile. Both
+  look at the value only, or (`..._whole`) at all that a record has: topic, partition, offset, key, value,
+  headers, time. Each has a consumer of ours to itself: what a program looks at decides how records are made.
 
 Progress goes to stderr; the last line on stdout is JSON.
 """
@@ -33,7 +33,7 @@ import confluent_kafka
 import psutil
 
 from bench.ground import ACTIVE, Ground, ground, interruptible, say
-from twinlog import Consumer, Done, Outgoing, Producer
+from twinlog import Consumer, Done, Outgoing, Producer, Received
 from twinlog.client.balance import BALANCES
 from twinlog.spec.model import KAFKA_VERSION
 from twinlog.wire.clientfiles.tuning import Role, Tuning
@@ -193,8 +193,8 @@ def bare_consumer(on: Ground) -> Iterator[confluent_kafka.Consumer]:
         bare.close()
 
 
-def read_pairs(bare: confluent_kafka.Consumer, consumer: Consumer, records: int) -> list[Pair]:
-    """Ways to read."""
+def read_pairs(bare: confluent_kafka.Consumer, consumer: Consumer, records: int) -> dict[str, Pair]:
+    """Ways to read, by their names; those of one consumer look at the value, or at all."""
     place = (TOPIC, PARTITION)
 
     def bare_begins() -> None:
@@ -266,25 +266,52 @@ def read_pairs(bare: confluent_kafka.Consumer, consumer: Consumer, records: int)
                 size += len(record.value or b"")
         assert size == count * len(VALUE)
 
+    def iterate_whole() -> None:
+        count = size = 0
+        for record in consumer:
+            count += 1
+            size += len(fields(record)[VALUE_FIELD] or b"")
+            if count == records:
+                break
+        assert size == count * len(VALUE)
+
+    def poll_many_whole() -> None:
+        count = size = 0
+        while count < records:
+            for record in consumer.poll_many(1.0):
+                count += 1
+                size += len(fields(record)[VALUE_FIELD] or b"")
+        assert size == count * len(VALUE)
+
     bare_ends()
     ours_ends()
-    ours = {
-        "iterate": Way(iterate, ours_begins, ours_ends),
-        "poll_many": Way(poll_many, ours_begins, ours_ends),
+    works = {
+        "iterate": (bare_poll, iterate),
+        "iterate_whole": (bare_poll_whole, iterate_whole),
+        "poll_many": (bare_consume, poll_many),
+        "poll_many_whole": (bare_consume_whole, poll_many_whole),
     }
-    without_us = {
-        "iterate": {"": bare_poll, "_whole": bare_poll_whole},
-        "poll_many": {"": bare_consume, "_whole": bare_consume_whole},
+    return {
+        name: Pair(name, Way(theirs, bare_begins, bare_ends), Way(ours, ours_begins, ours_ends))
+        for name, (theirs, ours) in works.items()
     }
-    return [
-        Pair(name + what, Way(work, bare_begins, bare_ends), ours[name])
-        for name, works in without_us.items()
-        for what, work in works.items()
-    ]
+
+
+def fields(record: Received) -> tuple[Any, ...]:
+    """All that a record of ours has."""
+    return (
+        record.topic,
+        record.partition,
+        record.offset,
+        record.key,
+        record.value,
+        record.headers,
+        record.timestamp_ms,
+    )
 
 
 def whole(message: Any) -> tuple[Any, ...]:
-    """All that a record of ours has."""
+    """The same of a message."""
     return (
         message.topic(),
         message.partition(),
@@ -313,10 +340,12 @@ def main() -> None:
         with Producer.of_bus(on.file, USER, timeout_s=TIMEOUT_S) as producer:
             for pair in write_pairs(on, producer, chosen.records):
                 found[pair.name] = measure(pair, chosen.slices, chosen.records)
-        with Consumer.of_bus(on.file, USER, "ours", [TOPIC]) as consumer, bare_consumer(on) as bare:
-            consumer.assigned()
-            for pair in read_pairs(bare, consumer, chosen.records):
-                found[pair.name] = measure(pair, chosen.slices, chosen.records)
+        for names in (("iterate", "poll_many"), ("iterate_whole", "poll_many_whole")):
+            with Consumer.of_bus(on.file, USER, "ours", [TOPIC]) as consumer, bare_consumer(on) as bare:
+                consumer.assigned()
+                pairs = read_pairs(bare, consumer, chosen.records)
+                for name in names:
+                    found[name] = measure(pairs[name], chosen.slices, chosen.records)
     ratio = min(one["ratio"] for one in found.values())
     cpu_ratio = max(one["cpu_ratio"] for one in found.values())
     result = {

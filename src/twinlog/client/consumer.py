@@ -26,7 +26,7 @@ from twinlog.errors import SiteError, TwinlogError, UsageError
 from twinlog.wire.access import Access
 from twinlog.wire.driver import Settings
 from twinlog.wire.offsets import TopicPartition
-from twinlog.wire.received import Received
+from twinlog.wire.received import Habit, Received
 from twinlog.wire.receiver import COMMIT_S, Begin, Receiver
 from twinlog.wire.roles import Standing
 
@@ -82,7 +82,12 @@ class Consumer:
         if read == "twin":
             self._standby, self._standing = _bound(standby, topics, used)
         self._receiver = Receiver(
-            active, group=group, start=start, tuning=used.tuning, settings={**own, **used.settings}
+            active,
+            group=group,
+            start=start,
+            tuning=used.tuning,
+            settings={**own, **used.settings},
+            habit=Habit(opens=read == "twin"),  # what waits for the standby is sorted by partitions
         )
         self._receiver.subscribe(topics, self._lost, begin)
 

@@ -6,14 +6,12 @@ else; where the group should go on is worked out for a whole batch at a time, wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from operator import itemgetter
 
 from twinlog.wire.offsets import TopicPartition
-from twinlog.wire.received import Received
+from twinlog.wire.received import Received, are_of_one_place, spot_of
 
-_TOPIC = itemgetter(0)
-_PARTITION = itemgetter(1)
 _PLACE = itemgetter(0, 1)
 _OFFSET = itemgetter(2)
 
@@ -57,7 +55,12 @@ class Handed:
     def many(self, most: int) -> list[Received]:
         """Hand out up to so many."""
         first, self._next = self._next, min(self._next + most, len(self._batch))
-        return self._batch[first : self._next]
+        if first > 0 or self._next < len(self._batch):
+            return self._batch[first : self._next]
+        # The caller's alone from now on: records that he is done with are free before the next are read.
+        self._count()
+        whole, self._batch, self._next, self._counted = self._batch, [], 0, 0
+        return whole
 
     def drop(self, places: Collection[TopicPartition]) -> None:
         """Forget all about partitions: others read them now."""
@@ -97,7 +100,7 @@ class Handed:
         """Hand out nothing more of what was read of these partitions."""
         self._count()
         gone = set(places)
-        left = [record for record in self._batch[self._next :] if record[:2] not in gone]
+        left = [record for record in self._batch[self._next :] if spot_of(record)[0] not in gone]
         self._batch, self._next, self._counted = left, 0, 0
 
     def _count(self) -> None:
@@ -105,18 +108,12 @@ class Handed:
         self._counted = self._next
         if not handed:
             return
-        first, last = handed[0], handed[-1]
-        if _are_all(first.topic, map(_TOPIC, handed)) and _are_all(first.partition, map(_PARTITION, handed)):
-            self._lasts[first[:2]] = last.offset
-            self._firsts.setdefault(first[:2], first.offset)
+        if are_of_one_place(handed):
+            place, offset = spot_of(handed[-1])
+            self._lasts[place] = offset
+            self._firsts.setdefault(place, spot_of(handed[0])[1])
             return
         self._lasts.update(zip(map(_PLACE, handed), map(_OFFSET, handed), strict=True))
         handed.reverse()  # what is written last stays, and that is the first of each partition
         for place, offset in dict(zip(map(_PLACE, handed), map(_OFFSET, handed), strict=True)).items():
             self._firsts.setdefault(place, offset)
-
-
-def _are_all(value: object, found: Iterable[object]) -> bool:
-    """True if there is nothing else; most batches are of one partition, and then this saves the rest."""
-    each = list(found)
-    return each.count(value) == len(each)

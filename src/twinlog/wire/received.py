@@ -1,18 +1,20 @@
-"""A record as it came, and which records of a batch still count. Pure.
+"""A record as it came, whole or not yet taken out of librdkafka's message. Pure.
 
-`receiver` makes them of librdkafka's messages; the client library and the commands hand them on. Making
-one is done for every record that anybody reads, so it is written to be quick.
+`messages` makes them; the client library and the commands hand them on. This is done for every record that
+anybody reads, and a record costs more than what is in it: so where a program looks at values only, the
+other fields stay in the message (`Unopened`), and where it has looked at more, all are taken out at once
+(`Opened`). To programs both are a `Received`: the same fields, equal, hashed and unpacked alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from twinlog.wire.offsets import TopicPartition
 
-_made = tuple.__new__
-_NO_HEADERS: tuple[tuple[str, bytes | None], ...] = ()
+NO_HEADERS: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class Received(NamedTuple):
@@ -27,44 +29,133 @@ class Received(NamedTuple):
     timestamp_ms: int
 
 
-def from_messages(messages: Iterable[Any]) -> list[Received]:
-    """The records in messages of librdkafka, without those that are errors."""
-    # In one go, and not by the call of the named tuple: each would cost a record half as much again.
-    return [
-        _made(
-            Received,
-            (
-                message.topic(),
-                message.partition(),
-                message.offset(),
-                message.key(),
-                message.value(),
-                tuple(headers) if (headers := message.headers()) else _NO_HEADERS,
-                message.timestamp()[1],
-            ),
-        )
-        for message in messages
-        if message.error() is None
-    ]
+class Habit:
+    """What a program has been seen to do with its records."""
+
+    __slots__ = ("opens",)
+
+    def __init__(self, *, opens: bool = False) -> None:
+        self.opens = opens  # it has looked at more than values
 
 
-def without_stale(
-    got: Sequence[Received], gone: Collection[TopicPartition], assigned: Collection[TopicPartition]
-) -> list[Received]:
-    """Without records of partitions that were lost in the middle of a batch.
+class _Quick(tuple[Any, ...]):
+    """Made of an iterable by tuple's own constructor, which takes half the time of one that has names."""
 
-    One that is assigned again begins where the group had committed, so what was collected before ends
-    where its offsets go back. In doubt a record is kept: to see it twice is less than never to see it.
-    """
-    begins: dict[TopicPartition, int] = {}
-    last: dict[TopicPartition, int] = {}
-    for index, record in enumerate(got):
-        place = record[:2]
-        if record.offset <= last.get(place, -1):
-            begins[place] = index
-        last[place] = record.offset
-    return [
-        record
-        for index, record in enumerate(got)
-        if record[:2] not in gone or (record[:2] in assigned and index >= begins.get(record[:2], 0))
-    ]
+    __slots__ = ()
+    __new__ = tuple.__new__
+
+
+class _Inside(NamedTuple):
+    """What an unopened record is in truth."""
+
+    value: bytes | None
+    message: Any
+    habit: Habit
+
+
+def _of_message(name: str) -> Any:
+    """A field that stands in the message."""
+    index = Received._fields.index(name)
+
+    def field(record: Received) -> Any:
+        return open_record(record)[index]
+
+    return property(field)
+
+
+if TYPE_CHECKING:
+    Opened: Callable[[tuple[Any, ...]], Received]
+    Unopened: Callable[[tuple[Any, ...]], Received]
+else:
+
+    class Opened(_Quick, Received):
+        """A record that has all of its fields."""
+
+        __slots__ = ()
+
+        def __repr__(self) -> str:
+            return repr(Received(*self))
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Received, tuple(self)
+
+        def _replace(self, **fields: Any) -> Received:
+            return Received(*self)._replace(**fields)
+
+    # Derived from the other, so that of two that are compared it is the one that is asked.
+    class Unopened(Opened):
+        """A record that has its value, and the message with the rest.
+
+        Nothing may look at it as at a tuple before it is opened; whatever would is written here again.
+        """
+
+        __slots__ = ()
+        value = _Inside.value
+        _message = _Inside.message
+        _habit = _Inside.habit
+        topic, partition, offset = map(_of_message, ("topic", "partition", "offset"))
+        key, headers, timestamp_ms = map(_of_message, ("key", "headers", "timestamp_ms"))
+
+        def __iter__(self) -> Iterator[Any]:
+            return iter(open_record(self))
+
+        def __len__(self) -> int:
+            return len(Received._fields)
+
+        def __hash__(self) -> int:
+            return hash(open_record(self))
+
+    def _opening(how: Callable[..., Any]) -> Callable[..., Any]:
+        def done(record: Received, *args: Any) -> Any:
+            return how(open_record(record), *args)
+
+        return done
+
+    for _name in ("eq", "ne", "lt", "le", "gt", "ge", "getitem", "contains", "add", "mul"):
+        setattr(Unopened, f"__{_name}__", _opening(getattr(operator, _name)))
+    Unopened.__rmul__ = _opening(operator.mul)
+    Unopened.__radd__ = _opening(lambda fields, before: before + fields)
+    Unopened.count = _opening(operator.countOf)
+    Unopened.index = _opening(tuple.index)
+
+
+def open_record(record: Received) -> tuple[Any, ...]:
+    """All fields of an unopened record; from now on records of its consumer are made whole."""
+    inside = cast(Any, record)
+    inside._habit.opens = True
+    return fields_of(inside._message)
+
+
+def fields_of(message: Any) -> tuple[Any, ...]:
+    """All fields of a message."""
+    headers = message.headers()
+    return (
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.key(),
+        message.value(),
+        tuple(headers) if headers else NO_HEADERS,
+        message.timestamp()[1],
+    )
+
+
+def spot_of(record: Received) -> tuple[TopicPartition, int]:
+    """Where a record stood; it is not opened for that."""
+    if type(record) is Unopened:
+        message = cast(Any, record)._message
+        return (message.topic(), message.partition()), message.offset()
+    return record[:2], record[2]
+
+
+def are_of_one_place(records: list[Received]) -> bool:
+    """True if all records of a batch, which is not empty, are of one partition."""
+    if type(records[0]) is Unopened:
+        return True  # `messages` leaves no others so
+    first = records[0][:2]
+    topics, partitions = list(map(_TOPIC, records)), list(map(_PARTITION, records))
+    return topics.count(first[0]) == len(records) == partitions.count(first[1])
+
+
+_TOPIC = operator.itemgetter(0)
+_PARTITION = operator.itemgetter(1)

@@ -20,8 +20,9 @@ from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Role, Tuning
 from twinlog.wire.driver import LOG, Settings, explained, usual
 from twinlog.wire.errands import Errands
+from twinlog.wire.messages import place_of, to_records, without_errors, without_stale
 from twinlog.wire.offsets import TopicPartition
-from twinlog.wire.received import Received, from_messages, without_stale
+from twinlog.wire.received import Habit, Received
 from twinlog.wire.seeking import Seeking
 
 __all__ = ["COMMIT_S", "Begin", "Lost", "Received", "Receiver"]
@@ -52,7 +53,14 @@ class Receiver:
     """A consumer that commits only when told to."""
 
     def __init__(
-        self, access: Access, *, group: str, start: str, tuning: Tuning, settings: Settings | None = None
+        self,
+        access: Access,
+        *,
+        group: str,
+        start: str,
+        tuning: Tuning,
+        settings: Settings | None = None,
+        habit: Habit | None = None,
     ) -> None:
         used = {
             **usual(access, tuning, Role.CONSUMER),
@@ -67,6 +75,7 @@ class Receiver:
         self._gone: set[TopicPartition] = set()  # within the current `take`
         self._kept: list[Received] = []  # what came along with an error
         self._seeking = Seeking()
+        self._habit = habit if habit is not None else Habit()
         self._is_member = True
         self.ended: set[TopicPartition] = set()  # read to their ends, where enable.partition.eof says so
         self._consumer: Any = confluent.Consumer(used, logger=LOG)
@@ -125,11 +134,12 @@ class Receiver:
             messages = [first, *self._consumer.consume(most - 1, 0.0)] if most > 1 else [first]
         except confluent.KafkaException as refusal:
             raise explained(refusal.args[0], "reading", self.where) from refusal
-        got = from_messages(messages)
+        left = without_errors(messages)
         if self._gone:
-            got = without_stale(got, self._gone, self.assigned)
+            left = without_stale(left, self._gone, self.assigned)
         if self._seeking:
-            got = self._reached(got)
+            left = self._reached(left)
+        got = to_records(left, self._habit)
         if len(got) < len(messages):
             self._kept = got  # librdkafka goes on behind them
             self._insist(messages)
@@ -236,12 +246,12 @@ class Receiver:
                 left[one.topic, one.partition] = one.offset
         return left
 
-    def _reached(self, got: list[Received]) -> list[Received]:
-        """Without records of partitions whose last move was undone; it is done again."""
-        firsts = {record[:2]: record.offset for record in reversed(got)}
+    def _reached(self, got: list[Any]) -> list[Any]:
+        """Without messages of partitions whose last move was undone; it is done again."""
+        firsts = {place_of(message): message.offset() for message in reversed(got)}
         missed = self._seeking.judge(firsts)
         self._move(missed)
-        return [record for record in got if record[:2] not in missed] if missed else got
+        return [message for message in got if place_of(message) not in missed] if missed else got
 
     def _insist(self, messages: Iterable[Any]) -> None:
         """Raise what librdkafka does not get over by itself."""

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import pytest
+from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.client.handed import Handed
-from twinlog.wire.received import Received
+from twinlog.wire.messages import to_records
+from twinlog.wire.received import Habit, Received
 
 PLACES = (("orders", 0), ("orders", 1))
 
 
 def record(place: tuple[str, int], offset: int) -> Received:
     return Received(*place, offset, None, b"x", (), 0)
+
+
+def unopened(records: list[Received]) -> list[Received]:
+    """The same, as a Receiver hands them over whose program looks at values only."""
+    return to_records(
+        [Message(one.topic, one.partition, one.offset, None, one.value, timestamp=(1, 0)) for one in records],
+        Habit(),
+    )
 
 
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.integers(1, 5)), max_size=12), st.data())
@@ -29,7 +40,7 @@ def test_positions_are_behind_the_last_handed_out_and_beginnings_at_the_first(
         if data.draw(st.booleans()):  # a batch may be of several partitions
             read += [record(other, ends[other]) for other in PLACES]
             ends = {other: end + 1 for other, end in ends.items()}
-        handed.fill(read)
+        handed.fill(unopened(read) if data.draw(st.booleans()) else read)
         while not handed.is_empty:
             most = data.draw(st.integers(1, 8))
             for one in filter(None, [handed.one()] if most == 1 else handed.many(most)):
@@ -102,3 +113,21 @@ def test_handing_out_one_by_one_ends_when_the_consumer_is_closed() -> None:
     assert next(rest).offset == 0
     handed.fill([])
     assert list(rest) == [] and handed.positions == {PLACES[0]: 1}
+
+
+def test_a_batch_that_is_handed_out_whole_is_the_callers_and_counts() -> None:
+    handed = Handed()
+    handed.fill([record(PLACES[0], offset) for offset in range(3)])
+    handed.many(500).clear()
+    assert handed.is_empty and handed.positions == {PLACES[0]: 3} and handed.beginnings == {PLACES[0]: 0}
+
+
+@pytest.mark.parametrize(("moved", "left"), [(PLACES[0], []), (PLACES[1], [1, 2])])
+def test_records_that_are_not_taken_out_of_their_messages_are_dropped_by_partition(
+    moved: tuple[str, int], left: list[int]
+) -> None:
+    handed = Handed()
+    handed.fill(unopened([record(PLACES[0], offset) for offset in range(3)]))
+    assert handed.one() == record(PLACES[0], 0)
+    handed.drop([moved])
+    assert [one.offset for one in handed.rest()] == left

@@ -7,40 +7,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import Message
 
 from twinlog.wire.access import Access, Protocol
 from twinlog.wire.clientfiles.tuning import Tuning
-from twinlog.wire.received import Received, without_stale
+from twinlog.wire.messages import without_stale
 from twinlog.wire.receiver import Receiver
 
 
-class Message:
-    def __init__(self, partition: int, offset: int) -> None:
-        self._place = (partition, offset)
-
-    def error(self) -> None:
-        return None
-
-    def topic(self) -> str:
-        return "orders"
-
-    def partition(self) -> int:
-        return self._place[0]
-
-    def offset(self) -> int:
-        return self._place[1]
-
-    def key(self) -> None:
-        return None
-
-    def value(self) -> bytes:
-        return b"v"
-
-    def headers(self) -> None:
-        return None
-
-    def timestamp(self) -> tuple[int, int]:
-        return (1, 5)
+def message(partition: int, offset: int) -> Any:
+    return Message(topic="orders", partition=partition, offset=offset, value=b"v", timestamp=(1, 5))
 
 
 class Driver:
@@ -56,13 +32,13 @@ class Driver:
     def assignment(self) -> list[Any]:
         return [SimpleNamespace(topic="orders", partition=1)]
 
-    def poll(self, _: float) -> Message:
-        return Message(0, 10)
+    def poll(self, _: float) -> Any:
+        return message(0, 10)
 
-    def consume(self, _: int, __: float) -> list[Message]:
-        collected = [Message(0, 11), Message(1, 7)]
+    def consume(self, _: int, __: float) -> list[Any]:
+        collected = [message(0, 11), message(1, 7)]
         self._gone(self, [SimpleNamespace(topic="orders", partition=0)])
-        return [*collected, Message(1, 8)]
+        return [*collected, message(1, 8)]
 
 
 def test_records_of_a_partition_that_is_lost_during_a_batch_are_not_handed_out(
@@ -84,12 +60,12 @@ class Returning(Driver):
     def assignment(self) -> list[Any]:
         return [SimpleNamespace(topic="orders", partition=number) for number in (0, 1)]
 
-    def poll(self, _: float) -> Message:
+    def poll(self, _: float) -> Any:
         self._gone(self, [SimpleNamespace(topic="orders", partition=0)])
-        return Message(0, 10)
+        return message(0, 10)
 
-    def consume(self, _: int, __: float) -> list[Message]:
-        return [Message(0, 11)]
+    def consume(self, _: int, __: float) -> list[Any]:
+        return [message(0, 11)]
 
 
 def test_partition_that_came_back_before_its_first_record_nothing_is_left_out(
@@ -103,10 +79,6 @@ def test_partition_that_came_back_before_its_first_record_nothing_is_left_out(
     assert [record.offset for record in made.take(500, 1.0)] == [10, 11]
 
 
-def record(offset: int, partition: int = 0) -> Received:
-    return Received("orders", partition, offset, None, b"v", (), 5)
-
-
 @pytest.mark.parametrize(
     ("offsets", "kept"),
     [([10, 11, 8, 9], [8, 9]), ([10, 11], [10, 11]), ([8, 9, 10], [8, 9, 10]), ([10, 10], [10])],
@@ -115,5 +87,5 @@ def test_partition_that_is_back_goes_on_where_its_offsets_went_back(
     offsets: list[int], kept: list[int]
 ) -> None:
     place = ("orders", 0)
-    found = without_stale([record(one) for one in offsets], {place}, [place])
-    assert [one.offset for one in found] == kept
+    found = without_stale([message(0, one) for one in offsets], {place}, [place])
+    assert [one.offset() for one in found] == kept
