@@ -10,8 +10,9 @@ The first pairs warm up. Garbage is collected before each slice, so that nobody 
   after each record, as its documentation shows it; then `flush`. Ours keeps every `Sent`, or the outcomes.
 - Reading: every slice reads the same records of the same partition, which the broker has in its cache,
   and begins when the first has come. Who does not read is paused, or it would read ahead meanwhile. Both
-  look at the value only, or (`..._whole`) at all that a record has: topic, partition, offset, key, value,
-  headers, time. Each has a consumer of ours to itself: what a program looks at decides how records are made.
+  look at the value only; or both have a tuple of all seven fields of each record (`..._whole`): topic,
+  partition, offset, key, value, headers, time; or both read these one after the other (`..._each`). Each
+  has a consumer of ours to itself: what a program looks at decides how records are made.
 
 Progress goes to stderr; the last line on stdout is JSON.
 """
@@ -27,20 +28,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import confluent_kafka
 import psutil
 
 from bench.ground import ACTIVE, Ground, ground, interruptible, say
-from twinlog import Consumer, Done, Outgoing, Producer, Received
+from twinlog import Consumer, Done, Outgoing, Producer
 from twinlog.client.balance import BALANCES
 from twinlog.spec.model import KAFKA_VERSION
 from twinlog.wire.clientfiles.tuning import Role, Tuning
 from twinlog.wire.driver import usual
 
 TOPIC, PARTITION, USER = "records", 0, "client"
-VALUE_FIELD = 4  # of a whole record
+VALUE_FIELD: Final = 4  # of a whole record
 WARM_UP = 3  # slices of each that do not count
 VALUE = b"v" * 1024
 TIMEOUT_S = 120.0
@@ -270,7 +271,7 @@ def read_pairs(bare: confluent_kafka.Consumer, consumer: Consumer, records: int)
         count = size = 0
         for record in consumer:
             count += 1
-            size += len(fields(record)[VALUE_FIELD] or b"")
+            size += len(record[VALUE_FIELD] or b"")
             if count == records:
                 break
         assert size == count * len(VALUE)
@@ -280,8 +281,33 @@ def read_pairs(bare: confluent_kafka.Consumer, consumer: Consumer, records: int)
         while count < records:
             for record in consumer.poll_many(1.0):
                 count += 1
-                size += len(fields(record)[VALUE_FIELD] or b"")
+                size += len(record[VALUE_FIELD] or b"")
         assert size == count * len(VALUE)
+
+    def bare_consume_each() -> None:
+        count = size = 0
+        while count < records:
+            for message in bare.consume(500, 1.0):
+                if message.error() is None:
+                    count += 1
+                    topic, partition, offset = message.topic(), message.partition(), message.offset()
+                    key, value, headers = message.key(), message.value(), message.headers()
+                    time_ms = message.timestamp()[1]
+                    size += len(value)
+        assert size == count * len(VALUE)
+        assert (topic, partition, key, headers) == (*place, None, None) and offset and time_ms
+
+    def poll_many_each() -> None:
+        count = size = 0
+        while count < records:
+            for record in consumer.poll_many(1.0):
+                count += 1
+                topic, partition, offset = record.topic, record.partition, record.offset
+                key, value, headers = record.key, record.value, record.headers
+                time_ms = record.timestamp_ms
+                size += len(value or b"")
+        assert size == count * len(VALUE)
+        assert (topic, partition, key, headers) == (*place, None, ()) and offset and time_ms
 
     bare_ends()
     ours_ends()
@@ -290,6 +316,7 @@ def read_pairs(bare: confluent_kafka.Consumer, consumer: Consumer, records: int)
         "iterate_whole": (bare_poll_whole, iterate_whole),
         "poll_many": (bare_consume, poll_many),
         "poll_many_whole": (bare_consume_whole, poll_many_whole),
+        "poll_many_each": (bare_consume_each, poll_many_each),
     }
     return {
         name: Pair(name, Way(theirs, bare_begins, bare_ends), Way(ours, ours_begins, ours_ends))
@@ -297,21 +324,8 @@ def read_pairs(bare: confluent_kafka.Consumer, consumer: Consumer, records: int)
     }
 
 
-def fields(record: Received) -> tuple[Any, ...]:
-    """All that a record of ours has."""
-    return (
-        record.topic,
-        record.partition,
-        record.offset,
-        record.key,
-        record.value,
-        record.headers,
-        record.timestamp_ms,
-    )
-
-
 def whole(message: Any) -> tuple[Any, ...]:
-    """The same of a message."""
+    """All that a record of ours has."""
     return (
         message.topic(),
         message.partition(),
@@ -340,7 +354,8 @@ def main() -> None:
         with Producer.of_bus(on.file, USER, timeout_s=TIMEOUT_S) as producer:
             for pair in write_pairs(on, producer, chosen.records):
                 found[pair.name] = measure(pair, chosen.slices, chosen.records)
-        for names in (("iterate", "poll_many"), ("iterate_whole", "poll_many_whole")):
+        values, wholes = ("iterate", "poll_many"), ("iterate_whole", "poll_many_whole", "poll_many_each")
+        for names in (values, wholes):
             with Consumer.of_bus(on.file, USER, "ours", [TOPIC]) as consumer, bare_consumer(on) as bare:
                 consumer.assigned()
                 pairs = read_pairs(bare, consumer, chosen.records)

@@ -53,12 +53,16 @@ def without_stale(
     ]
 
 
-def to_records(messages: list[Any], habit: Habit) -> list[Received]:
-    """The records in messages that are no errors; unopened only if all are of one partition."""
+def to_records(messages: list[Any], habit: Habit, only_topic: str | None = None) -> list[Received]:
+    """The records in messages that are no errors; unopened only if all are of one partition.
+
+    `only_topic` is their topic if they cannot be of another.
+    """
     if not messages:
         return []
-    topics, partitions = list(map(Message.topic, messages)), list(map(Message.partition, messages))
     (topic, partition), count = place_of(messages[0]), len(messages)
+    partitions = list(map(Message.partition, messages))
+    topics = list(map(Message.topic, messages)) if only_topic is None else [topic] * count
     is_one_place = topics.count(topic) == count == partitions.count(partition)  # most batches are
     if is_one_place and not habit.opens:
         return list(map(Unopened, zip(map(Message.value, messages), messages, repeat(habit), strict=False)))

@@ -53,16 +53,6 @@ class _Inside(NamedTuple):
     habit: Habit
 
 
-def _of_message(name: str) -> Any:
-    """A field that stands in the message."""
-    index = Received._fields.index(name)
-
-    def field(record: Received) -> Any:
-        return open_record(record)[index]
-
-    return property(field)
-
-
 if TYPE_CHECKING:
     Opened: Callable[[tuple[Any, ...]], Received]
     Unopened: Callable[[tuple[Any, ...]], Received]
@@ -93,8 +83,12 @@ else:
         value = _Inside.value
         _message = _Inside.message
         _habit = _Inside.habit
-        topic, partition, offset = map(_of_message, ("topic", "partition", "offset"))
-        key, headers, timestamp_ms = map(_of_message, ("key", "headers", "timestamp_ms"))
+        topic = property(lambda record: _looked_into(record).topic())
+        partition = property(lambda record: _looked_into(record).partition())
+        offset = property(lambda record: _looked_into(record).offset())
+        key = property(lambda record: _looked_into(record).key())
+        headers = property(lambda record: tuple(_looked_into(record).headers() or NO_HEADERS))
+        timestamp_ms = property(lambda record: _looked_into(record).timestamp()[1])
 
         def __iter__(self) -> Iterator[Any]:
             return iter(open_record(self))
@@ -119,23 +113,22 @@ else:
     Unopened.index = _opening(tuple.index)
 
 
+def _looked_into(record: Any) -> Any:
+    """The message of an unopened record; from now on records of its consumer are made whole."""
+    record._habit.opens = True
+    return record._message
+
+
 def open_record(record: Received) -> tuple[Any, ...]:
-    """All fields of an unopened record; from now on records of its consumer are made whole."""
-    inside = cast(Any, record)
-    inside._habit.opens = True
-    return fields_of(inside._message)
-
-
-def fields_of(message: Any) -> tuple[Any, ...]:
-    """All fields of a message."""
-    headers = message.headers()
+    """All fields of an unopened record."""
+    message = _looked_into(record)
     return (
         message.topic(),
         message.partition(),
         message.offset(),
         message.key(),
         message.value(),
-        tuple(headers) if headers else NO_HEADERS,
+        tuple(message.headers() or NO_HEADERS),
         message.timestamp()[1],
     )
 

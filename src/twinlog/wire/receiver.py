@@ -76,6 +76,7 @@ class Receiver:
         self._kept: list[Received] = []  # what came along with an error
         self._seeking = Seeking()
         self._habit = habit if habit is not None else Habit()
+        self._only_topic: str | None = None
         self._is_member = True
         self.ended: set[TopicPartition] = set()  # read to their ends, where enable.partition.eof says so
         self._consumer: Any = confluent.Consumer(used, logger=LOG)
@@ -105,12 +106,14 @@ class Receiver:
             else:
                 consumer.assign(partitions)
 
+        self._only_topic = _only(topics)
         handlers = {} if begin is None else {"on_assign": came}
         self._consumer.subscribe(list(topics), on_revoke=gone, on_lost=gone, **handlers)
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets, without the group's say."""
         self._is_member = False
+        self._only_topic = _only([topic for topic, _ in positions])
         self._consumer.assign(_placed(positions))
 
     @property
@@ -139,7 +142,7 @@ class Receiver:
             left = without_stale(left, self._gone, self.assigned)
         if self._seeking:
             left = self._reached(left)
-        got = to_records(left, self._habit)
+        got = to_records(left, self._habit, self._only_topic)
         if len(got) < len(messages):
             self._kept = got  # librdkafka goes on behind them
             self._insist(messages)
@@ -270,6 +273,12 @@ def _is_incremental(settings: Mapping[str, Any]) -> bool:
     return settings.get("group.protocol") == "consumer" or "cooperative" in str(
         settings.get("partition.assignment.strategy", "")
     )
+
+
+def _only(topics: Iterable[str]) -> str | None:
+    """The topic, if there is one and it is no pattern."""
+    named = set(topics)
+    return named.pop() if len(named) == 1 and not any(one.startswith("^") for one in named) else None
 
 
 def _placed(positions: Mapping[TopicPartition, int]) -> list[Any]:

@@ -129,3 +129,8 @@ def test_records_of_any_batch_are_what_the_messages_say(records: list[Received],
     if records:
         assert are_of_one_place(found) == (len({one[:2] for one in records}) == 1)
     assert found == records
+
+
+@given(st.lists(RECORDS.map(lambda one: one._replace(topic="orders")), max_size=6), st.booleans())
+def test_records_of_the_only_topic_are_what_the_messages_say(records: list[Received], opens: bool) -> None:
+    assert to_records(list(map(message, records)), Habit(opens=opens), "orders") == records
