@@ -27,6 +27,8 @@ from tests.cluster.programs import (
     run,
     spark_options,
 )
+from twinlog import Done, NotDone, Outgoing
+from twinlog import Producer as TwinlogProducer
 from twinlog.wire import canary, offsets
 from twinlog.wire.cluster import Cluster
 
@@ -38,6 +40,7 @@ pytestmark = pytest.mark.cluster
 TOPIC = "big"
 USER = "app"
 BIGGEST_BATCH = 15_728_640
+TOO_LARGE = "message.max.bytes of the site, or max.message.bytes of the topic, is smaller"
 BIGGEST_VALUE = BIGGEST_BATCH - 61 - 13
 COPIES = 3
 COPIES_TIMEOUT_S = 60  # acknowledged by all in-sync copies; one that fell behind comes back within this
@@ -73,6 +76,8 @@ def test_librdkafka_writes_and_reads_the_biggest_batch_and_is_refused_one_byte_m
             producer.produce(TOPIC, one, on_delivery=lambda error, _: errors.append(error))
             assert producer.flush(RUN_TIMEOUT_S) == 0
         assert [error and error.code() for error in errors] == [None, KafkaError.MSG_SIZE_TOO_LARGE]
+        (said,) = [error.str() for error in errors if error is not None]
+        assert said_beside(printed(USER, site, "librdkafka"), said)
         assert end_of(bus, site) == offset + 1
         consumer = Consumer(settings | {"group.id": f"{USER}-sizes"})
         consumer.assign([TopicPartition(TOPIC, 0, offset)])
@@ -82,6 +87,31 @@ def test_librdkafka_writes_and_reads_the_biggest_batch_and_is_refused_one_byte_m
         assert_batch_on_disk(bus, site, offset)
 
     at_both_sites(check)
+
+
+def said_beside(file: Path, said: str) -> bool:
+    """True if a printed file explains what librdkafka says of a record that is too large."""
+    text = said.rsplit(":", maxsplit=1)[-1].strip()
+    (explained,) = [line for line in file.read_text().splitlines() if text in line]
+    return all(
+        name in explained for name in ("max.message.bytes of the topic", "message.max.bytes of the site")
+    )
+
+
+def test_the_library_and_produce_name_the_settings_that_refuse_one_byte_more(
+    bus: Bus, tmp_path: Path
+) -> None:
+    value, active = biggest_value(), bus.home().state().active
+    offset = end_of(bus, active)
+    with TwinlogProducer.of_bus(bus.file, USER) as producer:
+        done, refused = producer.send_many([Outgoing(TOPIC, value), Outgoing(TOPIC, value + b"x")])
+    assert done == Done(0, offset)
+    assert isinstance(refused, NotDone) and refused.hint == TOO_LARGE
+    file = tmp_path / "value"
+    file.write_bytes(value + b"x")
+    ended = bus.run("produce", TOPIC, "--user", USER, "--whole-file", str(file))
+    assert ended.returncode == 1 and f"hint: {TOO_LARGE}" in ended.stderr, ended.stderr
+    assert end_of(bus, active) == offset + 1
 
 
 def test_the_printed_python_program_names_the_setting_that_refuses_one_byte_more(

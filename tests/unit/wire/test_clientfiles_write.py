@@ -58,6 +58,15 @@ def test_file_reads_back_as_the_same_access(tmp_path: Path, form: Format, access
     assert (read.access, read.warnings) == (access, ())
 
 
+@pytest.mark.parametrize("form", LINES)
+def test_file_for_librdkafka_explains_its_words_for_a_record_that_is_too_large(form: Format) -> None:
+    lines = files(SCRAM, form).text.splitlines()
+    (said,) = [number for number, line in enumerate(lines) if "'Message size too large' means" in line]
+    assert lines[said].startswith("# ") and len(lines[said].encode()) < 510  # kcat breaks longer lines
+    assert "max.message.bytes of the topic" in lines[said] and "message.max.bytes of the site" in lines[said]
+    assert lines[said + 1] == f"message.max.bytes={LARGE.message_max_bytes}"
+
+
 @pytest.mark.parametrize("store", [StoreType.PKCS12, StoreType.JKS])
 @pytest.mark.parametrize("access", [SCRAM, MTLS], ids=["scram", "mtls"])
 def test_file_with_stores_reads_back_as_the_same_access(

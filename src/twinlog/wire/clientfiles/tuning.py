@@ -137,7 +137,10 @@ def librdkafka_tuning(tuning: Tuning, *, can_rebootstrap: bool = True) -> list[T
         Tuned(
             "message.max.bytes",
             str(message),
-            "a batch as big as the sites allow passes; a bigger one gets 'Message size too large'",
+            # librdkafka's own text for a bigger one, which names no setting.
+            "a batch as big as the sites allow passes. 'Message size too large' means max.message.bytes of"
+            " the topic (max_message in the bus's file), or message.max.bytes of the site: after a change"
+            " there, print this file again",
         ),
         Tuned(
             "receive.message.max.bytes",
