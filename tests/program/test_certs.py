@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -186,3 +188,29 @@ def test_whole_exchange_at_once_needs_yes_where_clients_are_shut_out(twinlog: Tw
 def test_exchange_without_a_step_asks_for_one(twinlog: Twinlog, home: Home) -> None:
     end = twinlog("certs", "rotate-ca", cwd=home.file.parent)
     assert end.returncode == 2 and "name the step to take" in end.stderr
+
+
+def test_secrets_that_others_can_read_are_a_finding_with_the_command_that_closes_them(
+    twinlog: Twinlog, home: Home
+) -> None:
+    home.user_access("shop", "a")
+    assert twinlog("client", "till", "--format", "kcat", cwd=home.file.parent).returncode == 0
+    assert status_of(twinlog, home, 0)["exposed"] == []
+    opened = [
+        home.directory / "secrets" / "shop",
+        home.directory / "clients" / "a" / "till" / "till.key",
+        home.directory / "pki" / "clients" / "ca-1.key",
+        home.directory / "pki" / "link" / "link" / "admin.pem",
+    ]
+    for path, mode in zip(opened, (0o640, 0o604, 0o644, 0o660), strict=True):
+        path.chmod(mode)
+    found = status_of(twinlog, home, 3)["exposed"]
+    assert found == [
+        {"file": str(path), "mode": mode}
+        for path, mode in zip(opened, ("640", "604", "644", "660"), strict=True)
+    ]
+    end = twinlog("certs", "status", cwd=home.file.parent)
+    assert "4 secrets can be read by others" in end.stderr
+    (hint,) = [line for line in end.stderr.splitlines() if "chmod" in line]
+    subprocess.run(shlex.split(hint.split("hint: ", 1)[1]), check=True)
+    assert status_of(twinlog, home, 0)["exposed"] == []

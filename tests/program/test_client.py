@@ -110,3 +110,22 @@ def test_client_of_a_bus_that_was_never_up_says_up(twinlog: Twinlog, tmp_path: P
     end = twinlog("client", "shop", cwd=tmp_path)
     assert end.returncode == 1
     assert "hint: twinlog up" in end.stderr
+
+
+@pytest.mark.parametrize("words", [("client", "shop"), ("user", "show-password", "shop")])
+def test_password_that_sites_have_and_nobody_keeps_any_more_is_not_invented_again(
+    twinlog: Twinlog, home: Home, words: tuple[str, ...]
+) -> None:
+    home.user_access("shop", "a")
+    state = home.state()
+    for site in ("a", "b"):
+        state.applied[site] = {"shop": home.passwords.fingerprint("shop", None)}
+    home.state_file.write(state)
+    kept = home.directory / "secrets" / "shop"
+    assert twinlog(*words, cwd=home.file.parent).returncode == 0
+    kept.unlink()
+    end = twinlog(*words, cwd=home.file.parent)
+    assert (end.returncode, end.stdout) == (2, "")
+    assert "the password of user shop, which sites a, b took, is not kept here any more" in end.stderr
+    assert str(kept) in end.stderr and "twinlog user rotate shop" in end.stderr
+    assert not kept.exists()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 from tests.conftest import Twinlog
 from tests.program.prepared_bus import prepare
 from twinlog import __version__
-from twinlog.cli.app import COMMANDS
+from twinlog.cli.app import COMMANDS, program
 from twinlog.cli.init import FILE_NAME, bus_name
 from twinlog.spec.file import find
 from twinlog.spec.load import load
@@ -120,9 +123,31 @@ def test_command_on_a_file_that_was_right_before_imports_nothing_that_reads_it(
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_has_examples_and_the_shared_options(twinlog: Twinlog, name: str) -> None:
     page = twinlog(name, "--help").stdout
+    assert "Example" in page and f"$ twinlog {name}" in page
     if "Commands:" not in page:  # a group: its commands have them
-        assert "Example" in page and f"$ twinlog {name}" in page
         assert all(option in page for option in ("-f, --file", "-o, --output", "-q, --quiet"))
+
+
+def all_commands(
+    group: click.Group, words: tuple[str, ...] = ("twinlog",)
+) -> Iterator[tuple[str, click.Command]]:
+    """Every command and group of the program, by the words that call it."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield " ".join((*words, name)), command
+        if isinstance(command, click.Group):
+            yield from all_commands(command, (*words, name))
+
+
+def test_every_command_and_every_group_has_an_example_that_calls_it() -> None:
+    found = dict(all_commands(program()))
+    assert len(found) > 100
+    for words, command in found.items():
+        page = command.get_help(click.Context(command, info_name=words))
+        shown = [line.strip() for line in page.splitlines() if line.strip().startswith("$ ")]
+        assert any(re.match(rf"\$ (.*[|;&] *|.*=\S+ )?{re.escape(words)}( |$)", line) for line in shown), page
 
 
 def test_version_prints_what_works_together(twinlog: Twinlog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from twinlog.errors import Findings, UsageError
 if TYPE_CHECKING:
     from twinlog.ops.inventory import Item
     from twinlog.ops.renewal import Renewed
+    from twinlog.sites.exposed import Exposed
     from twinlog.sites.home import Home
 
 command = frame.group("certs", "Look at, renew, fetch, sign and exchange certificates.")
@@ -27,12 +29,15 @@ def status(ctx: frame.Context) -> None:
     """Show every certificate, how long it lasts, and whether running nodes show it.
 
     Exit code 3 says that one has ended or ends soon, or that a node still shows an old one (stale):
-    `twinlog certs renew` sees to all of it, except for the authorities (`certs rotate-ca`).
+    `twinlog certs renew` sees to all of it, except for the authorities (`certs rotate-ca`). Or that a
+    key, a password or a client file of the bus can be read by others on this machine.
     """
     from twinlog.ops import inventory
+    from twinlog.sites.exposed import exposed
 
     home = home_of(ctx)
     found = inventory.items(home)
+    opened = exposed(home.directory)
     ctx.emit(
         Table([Column("authority"), Column("phase")], _phases(home), name="authorities"),
         Table(
@@ -49,8 +54,14 @@ def status(ctx: frame.Context) -> None:
             found,
             name="certificates",
         ),
+        Table(
+            [Column("file", "secret"), Column("mode", right=True)],
+            opened,
+            name="exposed",
+            empty="no secret can be read by others",
+        ),
     )
-    _judge(found)
+    _judge(found, opened)
 
 
 @frame.command(
@@ -193,7 +204,13 @@ def _next(row: dict[str, Any]) -> str:
     return f"{hand_out}twinlog certs rotate-ca {row['authority']} {step}"
 
 
-def _judge(found: list[Item]) -> None:
+def _judge(found: list[Item], opened: list[Exposed]) -> None:
+    if opened:
+        noun = "secret" if len(opened) == 1 else "secrets"
+        raise Findings(
+            f"{len(opened)} {noun} can be read by others, such as {opened[0].file}",
+            hint=f"chmod go= {shlex.join(str(one.file) for one in opened)}",
+        )
     wrong = [item for item in found if item.state.wants_attention]
     if not wrong:
         return

@@ -13,7 +13,7 @@ import inspect
 import json
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -121,12 +121,29 @@ class FramedCommand(click.Command):
         super().__init__(**settings)
         self.example = example
 
+    @property
+    def examples(self) -> list[str]:
+        """One command a line."""
+        return inspect.cleandoc(self.example).splitlines()
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples, one command a line, as they would be typed."""
-        lines = inspect.cleandoc(self.example).splitlines()
-        with formatter.section("Example" if len(lines) == 1 else "Examples"):
-            for line in lines:
-                formatter.write(f"{'':>{formatter.current_indent}}$ {line}\n")
+        """The examples, as they would be typed."""
+        _show_examples(formatter, self.examples)
+
+
+class FramedGroup(click.Group):
+    """A family of commands whose help ends in the first example of each."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As of a command."""
+        members = [self.get_command(ctx, name) for name in self.list_commands(ctx)]
+        _show_examples(formatter, [one.examples[0] for one in members if isinstance(one, FramedCommand)])
+
+
+def _show_examples(formatter: click.HelpFormatter, lines: Sequence[str]) -> None:
+    with formatter.section("Example" if len(lines) == 1 else "Examples"):
+        for line in lines:
+            formatter.write(f"{'':>{formatter.current_indent}}$ {line}\n")
 
 
 def command(
@@ -164,7 +181,7 @@ def command(
 
 def group(name: str, help: str) -> click.Group:
     """A family of commands that share a first word: `twinlog certs status`."""
-    return click.Group(name=name, help=help, no_args_is_help=True)
+    return FramedGroup(name=name, help=help, no_args_is_help=True)
 
 
 def _shared_options(confirms: bool) -> list[click.Parameter]:

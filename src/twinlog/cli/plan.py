@@ -50,9 +50,15 @@ def command(ctx: frame.Context, site: str | None, prune: bool) -> None:
 
 def table_of(steps: Sequence[Step], empty: str) -> Table:
     """Steps as people and scripts read them."""
-    columns = [Column("site"), Column("kind"), Column("what"), Column("destructive", "cannot be undone")]
+    columns = [Column("site"), Column("kind"), Column("what"), Column("is_final", "cannot be undone")]
     rows = [
-        {"site": step.site, "kind": step.kind, "what": step.what, "destructive": step.destructive}
+        {
+            "site": step.site,
+            "kind": step.kind,
+            "what": step.what,
+            "destructive": step.destructive,
+            "is_final": step.is_final,
+        }
         for step in steps
     ]
     return Table(columns, rows, name="differences", empty=empty)

@@ -61,8 +61,8 @@ def list_users(ctx: frame.Context) -> None:
 def show_password(ctx: frame.Context, user: str) -> None:
     """Print the password of USER and nothing else; no other command shows one."""
     home = home_of(ctx)
-    declared = with_password(home, user)
-    password = home.passwords.password_of(user, declared.password)
+    with_password(home, user)
+    password = home.password(user)
     ctx.write(password + "\n", as_json={"user": user, "password": password})
 
 

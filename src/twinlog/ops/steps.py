@@ -26,8 +26,13 @@ class Step:
 
     @property
     def destructive(self) -> bool:
-        """True if it cannot be taken back."""
+        """True if something is lost by it, so that the user must say so."""
         return False
+
+    @property
+    def is_final(self) -> bool:
+        """True if it cannot be taken back, whether or not something is lost."""
+        return self.destructive
 
     @property
     def what(self) -> str:
@@ -140,6 +145,10 @@ class WidenTopic(Step):
     name: str
     before: int
     total: int
+
+    @property
+    def is_final(self) -> bool:
+        return True  # Kafka never takes a partition away
 
     @property
     def what(self) -> str:

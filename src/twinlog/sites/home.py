@@ -242,6 +242,24 @@ class Home:
             )
         return declared
 
+    def password(self, user: str) -> str:
+        """The password of a user, invented at first use; one that sites have and we lost is an error.
+
+        Another one in its place would be refused there, and nobody would know why.
+        """
+        given = self.declared_user(user).password
+        if not self.passwords.is_kept(user, given):
+            state = self.state_file.read()
+            holders = [site for site, known in state.applied.items() if user in known] if state else []
+            if holders:
+                sites = f"site {holders[0]}" if len(holders) == 1 else f"sites {', '.join(sorted(holders))}"
+                raise UsageError(
+                    f"the password of user {user}, which {sites} took, is not kept here any more",
+                    where=str(self.directory / "secrets" / user),
+                    hint=f"restore the file, or give {user} a new one: twinlog user rotate {user}",
+                )
+        return self.passwords.password_of(user, given)
+
     def user_access(self, user: str, site: str) -> Access:
         """How a user of the file reaches a site."""
         declared = self.declared_user(user)
@@ -256,7 +274,7 @@ class Home:
             ca_pem=trust_pem(self.directory / "pki", Realm.CLIENTS),
             mechanism=MECHANISMS[declared.auth],
             username=user,
-            password=self.passwords.password_of(user, declared.password),
+            password=self.password(user),
         )
 
     def _existing_user(self, user: str, declared: User, site: str) -> Access:
@@ -280,7 +298,7 @@ class Home:
             key_pem="",
             mechanism=MECHANISMS[declared.auth],
             username=user,
-            password=self.passwords.password_of(user, declared.password),
+            password=self.password(user),
         )
 
     def _link_access(self, name: str, site: str) -> Access:

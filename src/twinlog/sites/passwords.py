@@ -57,6 +57,10 @@ class Passwords:
             return ""  # no site was ever given one
         return self.fingerprint(user, given)
 
+    def is_kept(self, user: str, given: Password | None) -> bool:
+        """True if there is one: it is given, or was invented."""
+        return given is not None or self._path(user).exists()
+
     def rotate(self, user: str, given: Password | None) -> str:
         """Invent a new password in place of the kept one."""
         if given is not None:

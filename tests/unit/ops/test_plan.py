@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twinlog.cli.plan import table_of
 from twinlog.ops import plan as plans
 from twinlog.ops import steps
 from twinlog.ops.plan import loses_records
@@ -298,6 +299,14 @@ def test_a_site_is_called_standby_only_when_nobody_may_write_and_active_before_a
     assert len(named) == (world.standing != Standing("model", SITE, role, TERM))
     for place in named:
         assert all(place < other if role is Role.ACTIVE else place > other for other in changed)
+
+
+def test_widening_a_topic_loses_nothing_and_cannot_be_undone() -> None:
+    step = steps.WidenTopic("a", "orders", 3, 6)
+    assert step.is_final and not step.destructive
+    (row,) = table_of([step], empty="").rows
+    assert row["is_final"] and not row["destructive"]
+    assert steps.DeleteTopic("a", "orders").is_final
 
 
 @pytest.mark.parametrize(
