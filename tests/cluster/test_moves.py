@@ -20,7 +20,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,10 @@ from twinlog.sites import fencing, processes
 from twinlog.sites.java import find_java
 from twinlog.sites.readiness import wait_until_ready
 from twinlog.spec.model import Role
-from twinlog.traffic import beginning, switchover
+from twinlog.traffic import beginning, newcomers, switchover
 from twinlog.traffic.crossing import HANDS, carry_out
 from twinlog.traffic.ground import Ground
-from twinlog.traffic.moves import Kind
+from twinlog.traffic.moves import Kind, Move, Step
 from twinlog.wire import offsets, roles
 from twinlog.wire.cluster import Cluster
 
@@ -80,7 +80,7 @@ from twinlog.sites.home import Home
 from twinlog.spec.load import load
 from twinlog.traffic import beginning, crossing
 from twinlog.traffic.ground import Ground
-from twinlog.traffic.moves import Kind
+from twinlog.traffic.moves import Kind, Move, Step
 
 path, kind = Path(sys.argv[1]), Kind(sys.argv[2])
 begin = {
@@ -107,6 +107,19 @@ hands = crossing.HANDS[kind]
 crossing.HANDS = {kind: {step: mortal(hand) for step, hand in hands.items()}}
 with Ground(Home(load(path, os.environ).bus, path), Silent()) as ground:
     crossing.carry_out(ground, beginning.unfinished(ground, kind) or begin(ground))
+"""
+
+# A member of a group that knows the gate and nothing else, in a process that can be stopped.
+MEMBER = """
+import json, sys
+from confluent_kafka import Consumer
+
+consumer = Consumer(json.loads(sys.argv[1]))
+consumer.subscribe(["orders"])
+while True:
+    message = consumer.poll(0.2)
+    if message is not None and message.error() is None:
+        print(message.partition(), message.offset(), flush=True)
 """
 
 
@@ -371,6 +384,76 @@ def test_a_switchover_that_cannot_drain_is_called_off(moving: Bus, monkeypatch: 
         wait_for("clients go on where they were", load.goes_on())
         moving.done("link", "resume")
     check(moving, load)
+
+
+def has_members(bus: Bus, site: str, group: str) -> bool:
+    with Cluster(bus.home().admin_access(site)) as cluster:
+        return group in newcomers.members(cluster)
+
+
+def is_fenced(bus: Bus, site: str) -> bool:
+    with Cluster(bus.home().admin_access(site)) as cluster:
+        return fencing.is_fenced(cluster)
+
+
+def test_clients_are_let_into_the_old_site_when_the_members_of_groups_have_left_it(
+    moving: Bus, tmp_path: Path
+) -> None:
+    """One that still waits there when it answers again would take it for the bus, and be refused for good."""
+    old, heard = active_site(moving), tmp_path / "heard"
+    settings = {**client_settings(moving), "group.id": "late", "auto.offset.reset": "earliest"}
+    with load_on(moving, "late-load") as load, heard.open("w") as hears:
+        command = [sys.executable, "-c", MEMBER, json.dumps(settings)]
+        member = subprocess.Popen(command, stdout=hears, stderr=subprocess.DEVNULL)
+        try:
+            wait_for("it reads", lambda: heard.stat().st_size > 0 and has_members(moving, old, "late"))
+            member.send_signal(signal.SIGSTOP)
+            moving_on = subprocess.Popen(
+                moving.command("switchover"), cwd=moving.directory, env=moving.environment()
+            )
+            with Ground(moving.home(), Silent()) as ground:
+                wait_for("all is done but that", lambda: _is_at(ground, Step.RELEASE))
+            assert is_fenced(moving, old)
+            wait_for("the others have moved", load.goes_on())
+            assert moving_on.poll() is None
+            read = heard.stat().st_size
+            member.send_signal(signal.SIGCONT)
+            assert moving_on.wait(WAIT_S) == 0
+            assert has_members(moving, other_site(old), "late")
+            assert not is_fenced(moving, old)
+            wait_for("it reads on", lambda: heard.stat().st_size > read)
+        finally:
+            member.kill()
+            member.wait()
+    check(moving, load)
+    moving.done("switchover")
+    assert active_site(moving) == old
+
+
+def _is_at(ground: Ground, step: Step) -> bool:
+    move = beginning.any_unfinished(ground)
+    return move is not None and move.step is step
+
+
+def test_a_group_that_does_not_come_is_not_waited_for_for_ever(
+    moving: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(newcomers, "WAIT_S", 0.5)
+    told = Told()
+    move = replace(Move.begin(Kind.SWITCHOVER, "moving", ("b", "a"), 9), members={"ghost": 2})
+    with Ground(moving.home(), told) as ground:
+        newcomers.wait_for(ground, move)
+    assert [note for note in told.notes if "ghost (0 of 2) after 0.5 s" in note]
+
+
+class Told(Silent):
+    """Keeps what is worth a line."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 def test_a_switchover_is_ended_by_others_when_each_is_killed(moving: Bus) -> None:

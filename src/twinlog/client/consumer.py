@@ -25,6 +25,7 @@ from twinlog.client.ways import Ways, of_user
 from twinlog.errors import SiteError, TwinlogError, UsageError
 from twinlog.wire.access import Access
 from twinlog.wire.driver import Settings
+from twinlog.wire.groups import TWIN_READER
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.received import Habit, Received
 from twinlog.wire.receiver import COMMIT_S, Begin, Receiver
@@ -72,6 +73,8 @@ class Consumer:
     ) -> None:
         used = ways if ways is not None else Ways()
         own = {**balanced(balance), "isolation.level": _isolated(uncommitted)}
+        if read == "twin":
+            own["client.id"] = TWIN_READER
         self._held = Held()
         self._handed = Handed()
         self._paused: tuple[TopicPartition, ...] = ()

@@ -69,10 +69,12 @@ class Ground:
 Hand = Callable[[Ground, Move], Move]
 
 
-def wait(missing: Callable[[], str], timeout_s: float, doing: str, hint: str) -> None:
+def wait(
+    missing: Callable[[], str], timeout_s: float, doing: str, hint: str, look_again_s: float = LOOK_AGAIN_S
+) -> None:
     """Look until nothing is missing any more, or say what still is."""
     pause, deadline = threading.Event(), Deadline(timeout_s)
     while why := missing():
         if deadline.passed:
             raise SiteError(f"{doing}: {why} after {timeout_s:g} s", hint=hint)
-        pause.wait(LOOK_AGAIN_S)
+        pause.wait(look_again_s)

@@ -106,6 +106,7 @@ class Move:
     why: str = ""
     by: str = ""  # who carries it out
     called_off: str = ""  # why, if it was
+    members: Mapping[str, int] = field(default_factory=dict)  # of each group, when clients were fenced out
     points: Points = field(default_factory=dict)  # where a failover took over
     salvaged: Mapping[str, Any] = field(default_factory=dict)
     rebuilt: Mapping[str, str] = field(default_factory=dict)  # topics that could not be cut, and why

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import signal
 import time
+from dataclasses import replace
 
 from twinlog.errors import SiteError
 from twinlog.mirror import link, rights
@@ -19,7 +20,7 @@ from twinlog.ops.rights import rights as rights_in
 from twinlog.sites import fencing, holds, local, processes
 from twinlog.sites.layout import Node
 from twinlog.spec.model import Role
-from twinlog.traffic import electorate
+from twinlog.traffic import electorate, newcomers
 from twinlog.traffic.ground import Ground, wait
 from twinlog.traffic.moves import Move
 from twinlog.wire import acls, departures, offsets, transactions
@@ -39,6 +40,8 @@ def fence(ground: Ground, move: Move) -> Move:
     """Close every client connection of the old site and let no new one in."""
     site = move.source
     cluster = ground.cluster(site)
+    # Before the fence, so that clients do not wait for it; of who carries the move on, the first saw most.
+    move = replace(move, members=newcomers.most(move.members, newcomers.members(cluster)))
     if not ground.is_ours(site):
         fencing.fence(cluster)
         return move
@@ -232,9 +235,14 @@ def settle_source(ground: Ground, move: Move) -> Move:
 
 
 def release(ground: Ground, move: Move) -> Move:
-    """Let clients into the old site again: they may read there and write nothing that is mirrored."""
-    cluster = ground.cluster(move.source)
-    fencing.release(cluster)
+    """Let clients into the old site again: they may read there and write nothing that is mirrored.
+
+    A member of a group that still waits at its ports would take it for the bus and stay, refused for good;
+    so the groups are waited for at the other site. Who never comes keeps the others waiting for a while only.
+    """
+    if ground.is_ours(move.source):
+        newcomers.wait_for(ground, move)
+    fencing.release(ground.cluster(move.source))
     return move
 
 

@@ -35,6 +35,8 @@ from twinlog.wire.members import Described, Member, Membership
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.versions import Range
 
+# What consumers with read=twin call themselves: they join a group when the standby answers, and not before.
+TWIN_READER = "twinlog-read-twin"
 EMPTY, DEAD = "Empty", "Dead"  # states without members, in all types of groups
 _GROUP_KEY = 0
 _NO_MEMBER, _NO_GENERATION, _NO_LEADER_EPOCH, _NO_OFFSET = "", -1, -1, -1

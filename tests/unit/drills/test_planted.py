@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.drills.story import GROUP, PARTITIONS, TOPIC, Story
-from twinlog.drills.finding import Kind
+from twinlog.drills.finding import Finding, Kind
 from twinlog.drills.history import (
     Commit,
     Event,
@@ -175,6 +175,23 @@ def diverge(plant: Plant) -> str:
     return gone.value
 
 
+def fall_behind(plant: Plant) -> str:
+    """The standby lacks the end of a log."""
+    finals = plant.finals("b" if plant.active == "a" else "a")
+    last = {one.partition: one for one in sorted(finals, key=lambda one: one.offset) if one.offset > 0}
+    gone = plant.data.draw(st.sampled_from(list(last.values())))
+    plant.told.remove(gone)
+    return gone.value
+
+
+def vanish(plant: Plant) -> str:
+    """A reader with read=twin was handed a record that no site has."""
+    value = plant.write(lambda write: write.acks == "twin").value
+    plant.told[:] = [one for one in plant.told if not (isinstance(one, Final) and one.value == value)]
+    plant.told.append(Read("twin-reader", None, TOPIC, 0, 0, value, 1e4, plant.active, twin=True))
+    return value
+
+
 def misplace(plant: Plant) -> str:
     write = plant.write()
     assert write.offset is not None
@@ -244,6 +261,8 @@ PLANTS: dict[Callable[[Plant], str], Kind] = {
     invent: Kind.PHANTOM,
     refuse: Kind.PHANTOM,
     diverge: Kind.DIVERGED,
+    fall_behind: Kind.BEHIND,
+    vanish: Kind.VANISHED,
     misplace: Kind.MOVED,
     acknowledge_late: Kind.STALE,
     tear: Kind.TORN,
@@ -252,6 +271,12 @@ PLANTS: dict[Callable[[Plant], str], Kind] = {
     read_again: Kind.REREAD,
     skip: Kind.SKIPPED,
 }
+
+
+def test_every_kind_that_can_break_a_promise_is_planted() -> None:
+    """Losses that salvage has are part of honest stories; whether they were allowed is the verdict's."""
+    harmless = {kind for kind in Kind if Finding(kind, "").is_harmless}
+    assert set(PLANTS.values()) == set(Kind) - harmless - {Kind.SALVAGED}
 
 
 @given(st.data(), stories(), st.sampled_from(list(PLANTS)))

@@ -28,6 +28,7 @@ def moves(draw: st.DrawFn) -> Move:
         draw(st.sampled_from(STEPS[kind])),
         draw(st.floats(0, 10)),
         draw(st.text()),
+        members=draw(st.dictionaries(st.text(), st.integers(1))),
         points=draw(points),
     )
 
