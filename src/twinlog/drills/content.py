@@ -19,6 +19,7 @@ from twinlog.drills.verdict import Verdict
 
 KEPT, BROKEN = "kept", "BROKEN"
 NOT_APPLICABLE = "-"
+GROUP_OF = "group "  # before the names of groups, which count as one client each
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,11 @@ def moves(verdict: Verdict) -> Section:
 
 def clients(verdict: Verdict) -> Section:
     """How long each client was without the bus; the worst of all disturbances, and the median outage."""
-    columns = _columns("client", "kind", "acks", ">done", ">first s", ">outage s", ">median s", ">pause s")
+    columns = _columns("client", "kind", "acks", ">done", ">first", ">outage", ">median", ">pause")
     rows = tuple(
         (
-            one.name,
-            one.kind or NOT_APPLICABLE,
+            one.name.removeprefix(GROUP_OF),
+            one.kind or (GROUP_OF.strip() if one.name.startswith(GROUP_OF) else NOT_APPLICABLE),
             one.acks or NOT_APPLICABLE,
             f"{one.successes:,}",
             _worst([passage.first_s for passage in one.passages if passage.disturbance.opened_s]),
@@ -130,8 +131,8 @@ def clients(verdict: Verdict) -> Section:
         for one in verdict.figures.clients
     )
     note = (
-        "First: from the fault or fence to the first acknowledged write, or consumed record, at the site "
-        "that opened. Outage: between two of them across a disturbance. Pause: the longest of all."
+        "In seconds. First: from the fault or fence to the first acknowledged write, or consumed record, "
+        "at the site that opened. Outage: between two of them across a disturbance. Pause: the longest of all."
     )
     return Section("Clients", columns, rows, note)
 

@@ -18,6 +18,7 @@ from twinlog.drills.verdict import Verdict
 FINDINGS_SHOWN = 200  # of each kind
 NARROW_PX, WIDE_PX = 360, 1080
 SHORT_TEXT, LONG_TEXT = 20, 60  # characters
+FEW_COLUMNS = 4  # so many fit a narrow window without scrolling
 # The browser asks for nothing, even if something in here were to tell it to.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -80,7 +81,8 @@ def _section(section: Section) -> Iterator[str]:
         yield f"<p>{_text(section.note)}</p>"
     if section.rows:
         # A wide table scrolls by itself, with the keyboard too, and the page never does sideways.
-        yield f'<div class="scroll" role="region" aria-label="{title}" tabindex="0"><table>'
+        few = ' class="few"' if len(section.columns) <= FEW_COLUMNS else ""
+        yield f'<div class="scroll" role="region" aria-label="{title}" tabindex="0"><table{few}>'
         if any(column.heading for column in section.columns):
             yield f"<thead><tr>{''.join(_headings(section))}</tr></thead>"
         yield "<tbody>"

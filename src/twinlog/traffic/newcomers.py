@@ -17,7 +17,8 @@ from twinlog.traffic.ground import Ground, wait
 from twinlog.traffic.moves import Move
 from twinlog.wire import groups
 from twinlog.wire.cluster import Cluster
-from twinlog.wire.groups import TWIN_READER, Membership
+from twinlog.wire.groups import TWIN_READER
+from twinlog.wire.members import Membership
 
 # Clients with the printed settings ask the gate every second or so, and a group forms in a few.
 WAIT_S = 15.0

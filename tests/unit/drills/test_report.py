@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.drills.story import Story
-from twinlog.drills.history import Event, Final, Happening, History, Outcome, Write
+from twinlog.drills.cast import EVERYBODY
+from twinlog.drills.history import Event, Final, Happening, History, Outcome, Read, Write
 from twinlog.drills.marks import Mark, laid_out
 from twinlog.drills.page import FINDINGS_SHOWN, page
 from twinlog.drills.plot import CHARACTER_PX, timeline
@@ -99,6 +101,30 @@ def test_terminal_report_has_verdict_promises_findings_and_settings() -> None:
     assert max(map(len, text.splitlines())) <= COLUMNS
 
 
+def test_names_of_the_whole_cast_stand_unbroken_in_the_terminal() -> None:
+    """With times of minutes and counts of hundred thousands beside them."""
+    story = Story()
+    for client in EVERYBODY:
+        if client.writes:
+            story.write(client.name, acks=client.acks)
+    story.tick(300.0)
+    for client in EVERYBODY:
+        if not client.writes:
+            read = Read(client.name, client.group, "orders", 0, 0, "java-all:0", story.tick())
+            story.told.append(read)
+    story.switchover()
+    verdict = judge(story.history(), ALWAYS, ABOUT)
+    many = [
+        replace(one, kind=one.kind and "librdkafka", successes=987_654) for one in verdict.figures.clients
+    ]
+    told = terminal(replace(verdict, figures=replace(verdict.figures, clients=tuple(many))))
+    words = {line.split()[0]: line.split() for line in told.splitlines() if line.strip()}
+    for client in EVERYBODY:
+        kind = "librdkafka" if client.writes else "group"
+        assert words[client.name][1] == kind
+    assert max(map(len, told.splitlines())) <= COLUMNS
+
+
 def test_page_has_all_promises_findings_events_and_figures() -> None:
     verdict = eventful()
     parsed = Page(page(verdict))
@@ -110,7 +136,7 @@ def test_page_has_all_promises_findings_events_and_figures() -> None:
         assert finding.what in text
         assert finding.last_seen in text
     for client in verdict.figures.clients:
-        assert client.name in text
+        assert client.name.removeprefix("group ") in text
     assert not parsed.open
     assert parsed.tags.count("svg") == 2
     assert len(set(parsed.ids)) == len(parsed.ids) == 4

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.traffic import newcomers
-from twinlog.wire.groups import TWIN_READER, Membership
-from twinlog.wire.members import Member
+from twinlog.wire.groups import TWIN_READER
+from twinlog.wire.members import Member, Membership
 
 counts = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 5))
 
