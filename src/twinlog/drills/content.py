@@ -132,7 +132,7 @@ def clients(verdict: Verdict) -> Section:
     )
     note = (
         "In seconds. First: from the fault or fence to the first acknowledged write, or consumed record, "
-        "at the site that opened. Outage: between two of them across a disturbance. Pause: the longest of all."
+        "at the site that opened. Outage: between two across a disturbance. Pause: the longest of all."
     )
     return Section("Clients", columns, rows, note)
 
