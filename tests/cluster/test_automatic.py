@@ -19,6 +19,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from tests.cluster.conftest import Bus, MakeBus
+from tests.cluster.mortals import killed_at_every_step
 from tests.cluster.test_drills import drill, held_but_for_time
 from twinlog.errors import TwinlogError
 from twinlog.progress import Silent
@@ -29,7 +30,7 @@ from twinlog.traffic import agent, beginning
 from twinlog.traffic.crossing import carry_out
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.journal import DIRECTORY, Overtaken
-from twinlog.traffic.moves import Move
+from twinlog.traffic.moves import Kind, Move
 from twinlog.wire import offsets, roles
 from twinlog.wire.cluster import Cluster
 
@@ -245,6 +246,28 @@ def test_two_that_carry_out_one_switchover_one_stops_and_the_other_ends_it(votin
     assert len([one for one in outcomes if isinstance(one, Overtaken)]) == 1, outcomes
     assert [one.is_done for one in outcomes if isinstance(one, Move)] == [True], outcomes
     assert active_site(voting) != before
+    assert writer.errors == []
+    assert len(writer.acknowledged) == writer.sent
+    wait_until_whole(voting)
+
+
+def test_moves_with_leases_are_ended_by_others_when_each_is_killed(voting: Bus) -> None:
+    lost = active_site(voting)
+    with writer_on(voting, "mortals") as writer:
+        voting.done("traffic", "pause")  # else the manager would be quicker
+        hit(voting, lost, signal.SIGKILL, with_agent=True)
+        killed_at_every_step(voting, Kind.FAILOVER)
+        assert active_site(voting) != lost
+        at_s = time.monotonic()
+        wait_for("clients write again", lambda: writer.first_after(at_s) is not None)
+        voting.done("traffic", "up")  # its machine is back, and with it the agent
+        killed_at_every_step(voting, Kind.RETURN)
+        wait_until_whole(voting)
+        killed_at_every_step(voting, Kind.SWITCHOVER)
+        assert active_site(voting) == lost
+        at_s = time.monotonic()
+        wait_for("clients write at home", lambda: writer.first_after(at_s) is not None)
+    voting.done("traffic", "resume")
     assert writer.errors == []
     assert len(writer.acknowledged) == writer.sent
     wait_until_whole(voting)

@@ -29,6 +29,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from tests.cluster.conftest import Bus, MakeBus
+from tests.cluster.mortals import killed_at_every_step, one_step
 from twinlog.errors import SiteError
 from twinlog.mirror.watch import Watch
 from twinlog.progress import Silent
@@ -37,7 +38,7 @@ from twinlog.sites.java import find_java
 from twinlog.sites.readiness import wait_until_ready
 from twinlog.spec.model import Role
 from twinlog.traffic import beginning, newcomers, switchover
-from twinlog.traffic.crossing import HANDS, carry_out
+from twinlog.traffic.crossing import carry_out
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Kind, Move, Step
 from twinlog.wire import offsets, roles
@@ -71,44 +72,6 @@ gate:
   page: 127.0.0.1:{page}
   failover_after: 3s
 """
-# Takes the step that was begun, and the next one, and is gone before it has written that down.
-ONE_STEP = """
-import os, signal, sys
-from pathlib import Path
-from twinlog.progress import Silent
-from twinlog.sites.home import Home
-from twinlog.spec.load import load
-from twinlog.traffic import beginning, crossing
-from twinlog.traffic.ground import Ground
-from twinlog.traffic.moves import Kind, Move, Step
-
-path, kind = Path(sys.argv[1]), Kind(sys.argv[2])
-begin = {
-    Kind.SWITCHOVER: beginning.switchover,
-    Kind.FAILOVER: lambda ground: beginning.failover(ground, "a test"),
-    Kind.RETURN: beginning.returning,
-}[kind]
-taken = []
-
-
-def mortal(hand):
-    def take(ground, move):
-        after = hand(ground, move)
-        taken.append(move.step)
-        if len(taken) == 2:
-            print(move.step, flush=True)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return after
-
-    return take
-
-
-hands = crossing.HANDS[kind]
-crossing.HANDS = {kind: {step: mortal(hand) for step, hand in hands.items()}}
-with Ground(Home(load(path, os.environ).bus, path), Silent()) as ground:
-    crossing.carry_out(ground, beginning.unfinished(ground, kind) or begin(ground))
-"""
-
 # A member of a group that knows the gate and nothing else, in a process that can be stopped.
 MEMBER = """
 import json, sys
@@ -288,31 +251,6 @@ def check(bus: Bus, load: Load) -> None:
     mine = Counter(value for value in here.values() if value.startswith(f"{load.name}:"))
     assert mine == Counter(load.acknowledged.keys())
     assert all(here[place] == value for value, place in load.acknowledged.items())
-
-
-def one_step(bus: Bus, kind: Kind) -> tuple[int, str]:
-    """Let a process take the step that was begun and one more, and die; its exit code and last step."""
-    ended = subprocess.run(
-        [sys.executable, "-c", ONE_STEP, str(bus.file), kind],
-        env=bus.environment(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
-    return ended.returncode, ended.stdout.strip()
-
-
-def killed_at_every_step(bus: Bus, kind: Kind) -> None:
-    """Carry a move out by processes of which each is killed; every step is taken twice."""
-    died_after = []
-    while True:
-        code, step = one_step(bus, kind)
-        if code == 0:
-            break
-        died_after.append(step)
-    assert len(died_after) == len(HANDS[kind]) - 1
 
 
 def page(bus: Bus, path: str) -> tuple[int, str]:
