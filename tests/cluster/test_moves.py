@@ -350,7 +350,11 @@ def test_clients_are_let_into_the_old_site_when_the_members_of_groups_have_left_
                 moving.command("switchover"), cwd=moving.directory, env=moving.environment()
             )
             with Ground(moving.home(), Silent()) as ground:
-                wait_for("all is done but that", lambda: _is_at(ground, Step.RELEASE))
+                wait_for(
+                    "all is done but that",
+                    lambda: moving_on.poll() is not None or _is_at(ground, Step.RELEASE),
+                )
+            assert moving_on.poll() is None
             assert is_fenced(moving, old)
             wait_for("the others have moved", load.goes_on())
             assert moving_on.poll() is None
