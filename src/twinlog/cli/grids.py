@@ -114,7 +114,7 @@ class Rows:
         grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
         for strip, width in zip(layout.strips, layout.widths, strict=True):
             grid.add_column(
-                strip.heading.upper(),
+                Text(strip.heading.upper()),  # not as markup: what is in brackets is meant so
                 justify="right" if strip.right else "left",
                 width=width,
                 overflow="fold",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.cli.test_grids import printed
@@ -26,6 +26,7 @@ def for_rich(strips: list[unlimited.Strip]) -> list[grids.Strip]:
 
 
 @given(st.integers(1, 4).flatmap(columns))
+@example([unlimited.Strip("\\[", [""])])
 def test_a_table_is_drawn_as_rich_draws_it_or_left_to_it(strips: list[unlimited.Strip]) -> None:
     lines = unlimited.table(strips, WIDTH)
     assert lines is None or lines == printed(grids.Rows(for_rich(strips)), WIDTH)
