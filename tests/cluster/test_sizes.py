@@ -103,7 +103,7 @@ def test_the_library_and_produce_name_the_settings_that_refuse_one_byte_more(
 ) -> None:
     value, active = biggest_value(), bus.home().state().active
     offset = end_of(bus, active)
-    with TwinlogProducer.of_bus(bus.file, USER) as producer:
+    with TwinlogProducer.of_bus(bus.file, USER, timeout_s=RUN_TIMEOUT_S) as producer:
         done, refused = producer.send_many([Outgoing(TOPIC, value), Outgoing(TOPIC, value + b"x")])
     assert done == Done(0, offset)
     assert isinstance(refused, NotDone) and refused.hint == TOO_LARGE
