@@ -72,6 +72,7 @@ class ClientFigures:
     successes: int
     longest_pause_s: float
     passages: tuple[Passage, ...]
+    last_s: float  # when it last worked
 
     @property
     def returned(self) -> bool:
@@ -256,7 +257,9 @@ def _client(
         if times[0] < one.began_s and end_s > (one.opened_s or one.began_s)
     )
     pause_s = max((after - before for before, after in pairwise(stretch)), default=0.0)
-    return ClientFigures(client.name, client.does, client.kind, client.acks, len(row), pause_s, passages)
+    return ClientFigures(
+        client.name, client.does, client.kind, client.acks, len(row), pause_s, passages, times[-1]
+    )
 
 
 def _passage(row: list[Success], stretch: list[float], disturbance: Disturbance) -> Passage:

@@ -186,6 +186,27 @@ class Within:
 
 
 @dataclass(frozen=True)
+class Back:
+    """Every client has worked again when all was mended, however long that took."""
+
+    says: str
+
+    def covers(self, finding: Finding) -> bool:
+        """It speaks of clients, not of records."""
+        return False
+
+    def judge(self, facts: Facts) -> Judged:
+        """Look for something that each of them did after the last healing and the last opening."""
+        clients = facts.figures.clients
+        if not clients:
+            return Judged(self.says, False, "no client was there to see it")
+        ends = (*facts.index.events(Happening.HEALED), *facts.index.events(Happening.OPENED))
+        mended_s = max((one.time_s for one in ends), default=0.0)
+        away = sorted(one.name for one in clients if one.last_s <= mended_s)
+        return Judged(self.says, not away, f"never again: {', '.join(away)}" if away else "all of them")
+
+
+@dataclass(frozen=True)
 class NoError:
     """No write of some acks levels is refused, or ends without an answer."""
 

@@ -18,6 +18,7 @@ from twinlog.drills.promises import (
     NOT_TWO,
     WITHOUT_FAILOVER,
     AtMost,
+    Back,
     Listed,
     LostWithinLag,
     NoError,
@@ -66,6 +67,7 @@ WITH_FAILOVER: tuple[Promise, ...] = (
     AtMost("what was read with read=twin stays", frozenset({Kind.VANISHED})),
     Listed("what groups read or committed twice", frozenset({Kind.REWOUND, Kind.REREAD})),
     Listed("transactions that a failover tore", frozenset({Kind.TORN})),
+    Back("every client works again in the end"),
 )
 # Where brokers of a site are lost, and the site is not.
 WITH_LOST_BROKERS: tuple[Promise, ...] = (

@@ -14,6 +14,7 @@ from twinlog.drills.promises import (
     ALWAYS,
     WITHOUT_FAILOVER,
     AtMost,
+    Back,
     Listed,
     LostWithinLag,
     Promise,
@@ -282,6 +283,17 @@ def test_client_that_never_writes_at_the_other_site_breaks_every_limit() -> None
     judged = verdict(history, Within("back", 1e9)).judged[1]
     assert (judged.kept, judged.measured) == (False, "never again: silent")
     assert verdict(history).as_json()["rto_s"] == {"busy": 6.0, "silent": None}
+
+
+@pytest.mark.parametrize(("at", "is_kept"), [(16.0, False), (21.0, True)])
+def test_client_that_does_nothing_after_the_last_healing_is_not_back(at: float, is_kept: bool) -> None:
+    """Also if it did something between the fault and that."""
+    healed = Event(Happening.HEALED, 20.0, "site returned", {"fault": "kill"})
+    stuck = timed([8.0, 9.0, at], FAULT, OPENED, healed, client="stuck")
+    others = timed([8.0, 9.0, 22.0], client="busy")
+    history = replace(stuck, writes=stuck.writes + others.writes)
+    judged = verdict(history, Back("back")).judged[1]
+    assert (judged.kept, judged.measured) == (is_kept, "all of them" if is_kept else "never again: stuck")
 
 
 def test_members_of_a_group_are_timed_together() -> None:
