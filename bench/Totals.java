@@ -9,8 +9,10 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.common.serialization.*;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.*;
 import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.state.WindowStore;
 
 /**
  * The windowed sum of `bench/totals.py` in Kafka Streams, as its manual would have it written.
@@ -20,6 +22,7 @@ import org.apache.kafka.streams.kstream.*;
  */
 public class Totals {
     static final ObjectMapper JSON = new ObjectMapper();
+    static final Duration KEPT = Duration.ofHours(1);
 
     @JsonIgnoreProperties(ignoreUnknown = true)
     record Reading(double kw) {}
@@ -51,7 +54,11 @@ public class Totals {
                 .aggregate(
                         () -> new Sum(0, 0),
                         (key, one, sum) -> new Sum(sum.kw() + one.kw(), sum.n() + 1),
-                        Materialized.with(Serdes.Integer(), sums()))
+                        Materialized.<Integer, Sum, WindowStore<Bytes, byte[]>>with(Serdes.Integer(), sums())
+                                // Else a window is kept for its size and the grace alone. Sums are emitted once a
+                                // second, and in a backlog that second is minutes of the records' times: the store
+                                // would forget windows before they are emitted, and nobody would hear of it.
+                                .withRetention(KEPT))
                 .toStream()
                 .map((window, sum) -> KeyValue.pair(window.key(), told(window, sum)))
                 .to(args[4], Produced.with(Serdes.Integer(), Serdes.ByteArray()));

@@ -9,24 +9,19 @@ so that a measurement need not wait for it; and the kernel sizes its sockets' bu
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
 from bench.ground import ACTIVE, STANDBY, Ground
-from twinlog.durable import write_secret, write_text
-from twinlog.machine import cache_directory
+from bench.programs import Program, family, kill, locked_jars
 from twinlog.mirror import link
-from twinlog.progress import Silent
 from twinlog.sites.authorities import Kind, Realm
-from twinlog.sites.jars import ensure_jars, parse_lock
-from twinlog.sites.java import find_java
 from twinlog.sites.layout import Listener
-from twinlog.sites.properties import log_configuration, render
+from twinlog.sites.properties import render
 from twinlog.wire import acls
 from twinlog.wire.acls import Acl, Operation, Resource
 
@@ -35,7 +30,6 @@ PRINCIPAL_NAME = "mirrormaker"
 LOOK_AT_GROUPS_S = 5
 REPLACE_MS = 5000
 LEFT_TO_THE_KERNEL = "-1"
-END_TIMEOUT_S = 30.0
 JVM = (
     "-Xms256M",
     "-Xmx2G",
@@ -101,68 +95,24 @@ class Ours:
         return link.background(self._ground.home).log
 
 
-class MirrorMaker:
+class MirrorMaker(Program):
     """MirrorMaker 2 as a process of its own."""
 
     name = "mirrormaker"
     mirrors = False
 
     def __init__(self, ground: Ground) -> None:
+        super().__init__(ground.directory / PRINCIPAL_NAME, jars(), JVM)
         self._ground = ground
-        self._directory = ground.directory / PRINCIPAL_NAME
-        self._directory.mkdir(exist_ok=True)
-        self._jars = jars()
-        self._process: subprocess.Popen[bytes] | None = None
         self._allow()
 
     def start(self, topics: Sequence[str], codec: str = "none") -> None:
         """Begin to mirror topics, with a producer of this codec."""
-        settings = self._directory / "mirrormaker.properties"
-        write_secret(settings, render(self._settings(topics, codec)))
-        logging = self._directory / "log4j2.properties"
-        write_text(logging, log_configuration(str(self._directory / "log")))
-        command = [
-            str(find_java().binary),
-            *JVM,
-            f"-Dlog4j2.configurationFile={logging}",
-            "-cp",
-            ":".join(map(str, self._jars)),
+        self.run(
+            render(self._settings(topics, codec)),
             "org.apache.kafka.connect.mirror.MirrorMaker",
-            str(settings),
-        ]
-        with (self._directory / "output").open("ab") as output:
-            self._process = subprocess.Popen(
-                self._ground.command(command, at=STANDBY),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-
-    def stop(self) -> None:
-        """End in order; harmless if it does not run."""
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(END_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self.kill()
-            self._process = None
-
-    def kill(self) -> None:
-        """End all of its processes at once."""
-        kill(self.processes())
-
-    def processes(self) -> list[psutil.Process]:
-        """All of its processes."""
-        if self._process is None or self._process.poll() is not None:
-            return []
-        return family(psutil.Process(self._process.pid))
-
-    @property
-    def log(self) -> Path:
-        """Where it says what troubles it."""
-        return self._directory / "log" / "server.log"
+            around=partial(self._ground.command, at=STANDBY),
+        )
 
     def _allow(self) -> None:
         principal = f"User:twinlog:{PRINCIPAL_NAME}"
@@ -225,25 +175,5 @@ class MirrorMaker:
 
 
 def jars() -> list[Path]:
-    """MirrorMaker's jars, fetched if need be: to be called where there is a way to the outside."""
-    return list(ensure_jars(cache_directory(), Silent(), parse_lock(LOCK.read_text())))
-
-
-def family(process: psutil.Process | None) -> list[psutil.Process]:
-    """A process and all that come from it."""
-    if process is None:
-        return []
-    try:
-        return [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
-
-
-def kill(processes: Sequence[psutil.Process]) -> None:
-    """End processes at once, and return when they have ended."""
-    for process in processes:
-        try:
-            process.send_signal(signal.SIGKILL)
-        except psutil.NoSuchProcess:
-            continue
-    psutil.wait_procs(processes, END_TIMEOUT_S)
+    """MirrorMaker's jars, fetched if need be."""
+    return locked_jars(LOCK)

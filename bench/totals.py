@@ -27,13 +27,8 @@ from confluent_kafka import Consumer, TopicPartition
 from bench import load
 from bench.ground import ACTIVE, Ground, say, wait_for
 from bench.measuring import WARM_SHARE, Cpu
-from bench.peers import END_TIMEOUT_S, family, kill
-from twinlog.durable import write_secret, write_text
-from twinlog.machine import cache_directory
-from twinlog.progress import Silent
-from twinlog.sites.jars import ensure_jars, parse_lock
+from bench.programs import Program, family, locked_jars
 from twinlog.sites.java import find_java
-from twinlog.sites.properties import log_configuration
 from twinlog.streams.places import background, directory
 
 HERE = Path(__file__).parent
@@ -46,7 +41,7 @@ PER_SECOND = 2000  # records for each second of the event time
 WINDOW_S, LATE_S = 60, 120
 BEGIN = int(time.time()) // 3600 * 3600 - 3 * 3600  # not long ago, or the broker would remove what is written
 TIMEOUT_S = 600.0
-LOOK_AGAIN_S = 0.1
+COMPARE_TIMEOUT_S = 180.0  # a start and one batch
 HEAP = "1g"
 
 Sums = Counter[tuple[int, str, int, int]]  # turbine, begin, kilowatts, records
@@ -78,7 +73,7 @@ class Side(Protocol):
         """What it writes in a round."""
 
     def start(self, number: int) -> None:
-        """Begin with nothing done."""
+        """Begin with nothing done, or go on with what it has done in this round."""
 
     def done(self, number: int) -> int:
         """How many records it is done with for good."""
@@ -103,7 +98,7 @@ class Ours:
         return {f"{self.name}-{number}": {"partitions": PARTITIONS}}
 
     def start(self, number: int) -> None:
-        """Begin with nothing done."""
+        """Begin with nothing done, or go on with what it has done in this round."""
         jobs = {f"totals-{number}": job(f"{self.name}-{number}")}
         declared = {**self._ground.declared, "streams": jobs, "pipeline": {"memory": HEAP.upper() + "iB"}}
         replace(self._ground, declared=declared).write_file(
@@ -143,19 +138,17 @@ def job(topic: str) -> dict[str, Any]:
     }
 
 
-class KafkaStreams:
+class KafkaStreams(Program):
     """The same in Java, as a process of its own."""
 
     name = "kafka_streams"
 
     def __init__(self, ground: Ground) -> None:
+        jars = locked_jars(LOCK)
+        super().__init__(ground.directory / self.name, jars, [f"-Xmx{HEAP}", "-XX:+UseG1GC"])
         self._ground = ground
-        self._directory = ground.directory / self.name
-        self._directory.mkdir()
-        self._jars = ensure_jars(cache_directory(), Silent(), parse_lock(LOCK.read_text()))
-        self._process: subprocess.Popen[bytes] | None = None
         compiler = find_java().binary.resolve().parent / "javac"
-        classes = ["-d", str(self._directory), "-cp", ":".join(map(str, self._jars))]
+        classes = ["-d", str(self.directory), "-cp", ":".join(map(str, jars))]
         subprocess.run([str(compiler), *classes, str(SOURCE)], check=True)
 
     def topics(self, number: int) -> dict[str, Any]:
@@ -163,31 +156,17 @@ class KafkaStreams:
         return {f"{self.name}-{number}": {"partitions": PARTITIONS}}
 
     def start(self, number: int) -> None:
-        """Begin with nothing done."""
-        settings = self._directory / "client.properties"
-        write_secret(settings, self._ground.run("client", USER, "--site", ACTIVE, "--format", "java"))
-        logging = self._directory / "log4j2.properties"
-        write_text(logging, log_configuration(str(self._directory / "log")))
-        command = [
-            str(find_java().binary),
-            f"-Xmx{HEAP}",
-            "-XX:+UseG1GC",
-            f"-Dlog4j2.configurationFile={logging}",
-            "-cp",
-            ":".join(map(str, [self._directory, *self._jars])),
+        """Begin with nothing done, or go on with what it has done in this round."""
+        self.run(
+            self._ground.run("client", USER, "--site", ACTIVE, "--format", "java"),
             SOURCE.stem,
-            str(settings),
             _application(number),
-            str(self._directory / "state"),
+            str(self.directory / "state"),
             TOPIC,
             f"{self.name}-{number}",
             str(WINDOW_S),
             str(LATE_S),
-        ]
-        with (self._directory / "output").open("ab") as output:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
+        )
 
     def done(self, number: int) -> int:
         """How many records it is done with for good."""
@@ -199,22 +178,6 @@ class KafkaStreams:
             return sum(max(0, place.offset) for place in asking.committed(places, timeout=10.0))
         finally:
             asking.close()
-
-    def stop(self) -> None:
-        """End in order; harmless if it does not run."""
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(END_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                kill(self.processes())
-            self._process = None
-
-    def processes(self) -> list[psutil.Process]:
-        """All of its processes."""
-        if self._process is None or self._process.poll() is not None:
-            return []
-        return family(psutil.Process(self._process.pid))
 
 
 def _application(number: int) -> str:
@@ -337,8 +300,28 @@ def measure(ground: Ground, records: int, rounds: int) -> dict[str, list[dict[st
     for side in sides:
         with _running(side, rounds - 1):
             say(f"{side.name}: comparing {len(wanted)} sums")
-            wait_for("all sums", partial(_same, ground, f"{side.name}-{rounds - 1}", wanted), TIMEOUT_S)
+            compare(ground, f"{side.name}-{rounds - 1}", wanted)
     return found
+
+
+def compare(ground: Ground, topic: str, wanted: Sums) -> None:
+    """Return when a topic has all sums once; others in it, or none that come, are the end."""
+    found: Sums = Counter()
+
+    def are_all_there() -> bool:
+        nonlocal found
+        found = sums(ground, topic)
+        if found - wanted:
+            raise ValueError(
+                f"{topic} has sums that it should not have: {list((found - wanted).items())[:3]}"
+            )
+        return found == wanted
+
+    try:
+        wait_for("all sums", are_all_there, COMPARE_TIMEOUT_S)
+    except TimeoutError as error:
+        missing = list(wanted - found)
+        raise ValueError(f"{topic} lacks {len(missing)} of {len(wanted)} sums: {missing[:3]}") from error
 
 
 @contextmanager
@@ -348,10 +331,3 @@ def _running(side: Side, number: int) -> Iterator[None]:
         yield
     finally:
         side.stop()
-
-
-def _same(ground: Ground, topic: str, wanted: Sums) -> bool:
-    found = sums(ground, topic)
-    if set(found) - set(wanted) or max(found.values(), default=0) > 1:
-        raise ValueError(f"{topic} has sums that it should not have: {list((found - wanted).items())[:3]}")
-    return len(found) == len(wanted)

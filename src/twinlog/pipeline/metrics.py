@@ -7,16 +7,13 @@ that lag is true also when no task reports. Each scrape is answered from what wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from twinlog.mirror import gauges
 from twinlog.mirror.board import Board
 from twinlog.mirror.watch import PartitionStatus
-from twinlog.wire.addresses import HostPort
 
 COUNTERS = {
     "batches": "Batches appended at the standby.",
@@ -64,23 +61,3 @@ class LinkCollector(Collector):
             if news.age_ms is not None:
                 age.add_metric(labels, news.age_ms / 1000)
         yield from (stopped, age)
-
-
-@contextmanager
-def served(
-    address: str | None, bus: str, board: Board, watched: Callable[[], Iterable[PartitionStatus]]
-) -> Iterator[None]:
-    """Serve the page while the block runs; without an address, nowhere."""
-    if address is None:
-        yield
-        return
-    registry = CollectorRegistry()
-    registry.register(LinkCollector(bus, board, watched))
-    where = HostPort.parse(address)
-    server, thread = start_http_server(where.port, where.host, registry)
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

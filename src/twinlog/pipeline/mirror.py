@@ -25,10 +25,11 @@ from twinlog.mirror.link import background, held, link_id, need_spark, pause_fla
 from twinlog.mirror.rights import Deposed, forget_keys
 from twinlog.pipeline.chores import Chores
 from twinlog.pipeline.driver import TURN_S, Driver, Sites, Ways
-from twinlog.pipeline.metrics import served
+from twinlog.pipeline.metrics import LinkCollector
 from twinlog.sites.background import Background
 from twinlog.sites.home import Home
 from twinlog.sites.java import find_java
+from twinlog.sites.page import served
 from twinlog.spec.load import load
 from twinlog.spec.model import Identity
 
@@ -89,7 +90,7 @@ def _mirror_one_way(home: Home, process: Background, jobs: Jobs, stop: threading
         _log(f"generation {driver.board.generation} mirrors from {active} to {standby}")
         with (
             Chores(home, active, standby, driver) as chores,
-            served(link.metrics, home.bus.bus, driver.board, chores.watched),
+            served(link.metrics, LinkCollector(home.bus.bus, driver.board, chores.watched), "link"),
         ):
             while not stop.wait(TURN_S) and not held(home) and sides(home) == (active, standby):
                 driver.pause(pause_flag(home).exists())

@@ -5,16 +5,12 @@ The numbers are the board's, those of `twinlog stream status`. What is not known
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from twinlog.errors import PrerequisiteError
 from twinlog.streams.board import Board, News
-from twinlog.wire.addresses import HostPort
 
 LABELS = ("bus", "job", "query")
 RUNNING = "running"
@@ -62,28 +58,3 @@ class BoardCollector(Collector):
             if told is not None:
                 family.add_metric((self._bus, one.job, one.query), float(told))
         return family
-
-
-@contextmanager
-def served(address: str | None, bus: str, board: Board) -> Iterator[None]:
-    """Serve the page while the block runs; without an address, nowhere."""
-    if address is None:
-        yield
-        return
-    registry = CollectorRegistry()
-    registry.register(BoardCollector(bus, board))
-    where = HostPort.parse(address)
-    try:
-        server, thread = start_http_server(where.port, where.host, registry)
-    except OSError as error:
-        raise PrerequisiteError(
-            f"the page of the jobs cannot be served: {error.strerror or error}",
-            where=address,
-            hint="does something else listen there? pipeline: {metrics: HOST:PORT} names another address",
-        ) from error
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING
 from twinlog.errors import TwinlogError
 from twinlog.mirror.link import need_spark
 from twinlog.sites.home import Home
+from twinlog.sites.page import served
 from twinlog.spec.effective import largest_message_bytes
 from twinlog.spec.implied import STREAMS_USER
 from twinlog.spec.load import load
 from twinlog.spec.streams import Kind
 from twinlog.streams import checking
 from twinlog.streams.board import Board, News, behind_records, late_records, write_board
-from twinlog.streams.metrics import served
+from twinlog.streams.metrics import BoardCollector
 from twinlog.streams.places import background
 from twinlog.streams.planning import Mode, endless_slots, mode_of
 from twinlog.streams.progress import end_left_open
@@ -76,7 +77,8 @@ def run(home: Home, stop: threading.Event) -> None:
     with process.alone():
         spark = _spark(home)
         runner = _Runner(home, spark)
-        with served(home.bus.pipeline.metrics, home.bus.bus, runner.board):
+        collector = BoardCollector(home.bus.bus, runner.board)
+        with served(home.bus.pipeline.metrics, collector, "pipeline"):
             while not stop.is_set():
                 if not _is_alive(spark):
                     raise SparkDied
