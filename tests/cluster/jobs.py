@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tests.cluster.conftest import Bus
 from twinlog.wire.clientfiles.tuning import Tuning
-from twinlog.wire.driver import NoRoom, Sender
+from twinlog.wire.driver import NoRoom, Sender, Settings
+from twinlog.wire.receiver import Received, Receiver
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,12 +36,14 @@ def send(bus: Bus, user: str, site: str, topic: str, records: Iterable[tuple[byt
     sender.close()
 
 
-def until(bus: Bus, what: str, wanted: Callable[[], bool], timeout_s: float) -> None:
+def until(
+    bus: Bus, what: str, wanted: Callable[[], bool], timeout_s: float, look_again_s: float = LOOK_AGAIN_S
+) -> None:
     """Return when something is so; else say how the jobs are."""
     deadline, pause = time.monotonic() + timeout_s, threading.Event()
     while not wanted():
         assert time.monotonic() < deadline, f"{what}:\n{bus.run('stream', 'status').stdout}\n{log(bus)}"
-        pause.wait(LOOK_AGAIN_S)
+        pause.wait(look_again_s)
 
 
 def log(bus: Bus) -> str:
@@ -56,6 +59,19 @@ def read(bus: Bus, topic: str, *more: str) -> list[dict[str, Any]]:
 def values(bus: Bus, topic: str) -> list[dict[str, Any]]:
     """Their values, of objects in JSON."""
     return [json.loads(record["value"]) for record in read(bus, topic)]
+
+
+def received(bus: Bus, site: str, topic: str, partitions: int) -> Iterator[Received]:
+    """The committed records of a topic up to its end, for tests with very many."""
+    settings: Settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
+    access = bus.home().admin_access(site)
+    reader = Receiver(access, group="tests", start="earliest", tuning=Tuning(), settings=settings)
+    try:
+        reader.assign({(topic, number): 0 for number in range(partitions)})
+        while len(reader.ended) < partitions:
+            yield from reader.take(10_000, 1.0)
+    finally:
+        reader.close()
 
 
 def told(bus: Bus, query: str) -> dict[str, Any]:

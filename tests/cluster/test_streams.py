@@ -20,6 +20,7 @@ from twinlog.sites.ports import free_ports
 from twinlog.streams import avro, protobuf
 from twinlog.wire.clientfiles.tuning import Tuning
 from twinlog.wire.driver import Sender
+from twinlog.wire.received import Received
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -283,15 +284,29 @@ def test_record_by_record_in_real_time_says_where_each_came_from(mill: Mill) -> 
     assert all(header in str(found[0]["headers"]) for header in ("twinlog.partition", "twinlog.offset"))
 
 
-def test_bad_records_are_dead_letters_with_place_and_reason(mill: Mill) -> None:
-    bad = len(LINES) // BAD_EVERY
-    ours = ("dead", "--header", "twinlog.job=words")
-    mill.until("all dead letters", lambda: len(mill.read(*ours)) >= bad)
-    found = mill.read(*ours)
-    assert len(found) == bad
-    told = json.dumps(found[0]["headers"])
-    for part in ("twinlog.topic", "lines", "twinlog.offset", "twinlog.reason", "the value is not UTF-8"):
-        assert part in told
+def test_each_bad_record_is_a_dead_letter_with_place_and_reason(mill: Mill) -> None:
+    bad = [one for one in jobs.received(mill.bus, "a", "lines", 2) if (one.value or b"").startswith(b"\xff")]
+    assert len(bad) == len(LINES) // BAD_EVERY
+
+    def letters() -> list[Received]:
+        every = jobs.received(mill.bus, "a", "dead", 1)
+        return [one for one in every if ("twinlog.job", b"words") in one.headers]
+
+    mill.until("all dead letters", lambda: len(letters()) >= len(bad))
+    expected = Counter(
+        (
+            one.key,
+            one.value,
+            ("twinlog.topic", b"lines"),
+            ("twinlog.partition", str(one.partition).encode()),
+            ("twinlog.offset", str(one.offset).encode()),
+            ("twinlog.job", b"words"),
+            ("twinlog.reason", b"the value is not UTF-8"),
+        )
+        for one in bad
+    )
+    assert Counter((one.key, one.value, *one.headers) for one in letters()) == expected
+    assert mill.told("words")["failures"] == 0
 
 
 def test_windows_and_sessions_are_final_and_leave_out_what_is_too_late(mill: Mill) -> None:

@@ -25,6 +25,24 @@ streams:
     dead_letters: bad
 """
 
+ENDLESS = """\
+  minutes:
+    kind: aggregate
+    read: {r: {topic: lines, key: string}}
+    window: {size: 1m}
+    sql: SELECT period.start AS begin, key, count(*) AS n FROM r GROUP BY period, key
+    write: {topic: counts}
+    dead_letters: bad
+  pairs:
+    kind: join
+    read:
+      a: {topic: lines, key: string, watermark: 1m}
+      b: {topic: bad, key: string, watermark: 1m}
+    sql: SELECT a.key, b.value AS other FROM a JOIN b ON a.key = b.key
+    write: {topic: counts}
+    dead_letters: bad
+"""
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -39,6 +57,14 @@ def test_wrong_job_is_refused_by_plan_with_its_place(twinlog: Twinlog, file: Pat
     assert ended.returncode == 2
     assert f"{file}:10:34: error: no source has a column valeu" in ended.stderr
     assert "hint: did you mean value?" in ended.stderr
+
+
+def test_jobs_without_an_end_are_refused_by_plan_all_at_once(twinlog: Twinlog, file: Path) -> None:
+    file.write_text(FILE + ENDLESS)
+    ended = twinlog("plan", "-f", str(file))
+    assert ended.returncode == 2
+    assert f"{file}:16:12: error: r has no watermark" in ended.stderr
+    assert f"{file}:26:48: error: nothing says how long a and b wait for each other" in ended.stderr
 
 
 def test_job_is_described_as_text_graph_and_json(twinlog: Twinlog, file: Path) -> None:

@@ -32,6 +32,9 @@ from twinlog.wire.clientfiles.write import java_settings
 
 CHECKPOINT_EVERY = "10 seconds"  # in real-time mode, where nothing waits for it
 DEAD_EVERY_S = 5.0  # a letter may wait; reading a topic a second time costs as much as reading it once
+# In batches Spark asks the broker twice for the bounds of a partition behind each poll, so a poll should
+# give all that a fetch brought; 500, Kafka's default, is a small part of it.
+POLL_RECORDS = 50_000
 COMPACT_EVERY = 50  # batches: each leaves a small file for each of its partitions
 Batch = Callable[[DataFrame, int], None]
 
@@ -62,7 +65,13 @@ class Ground:
             "groupIdPrefix": STREAMS_USER,
             "startingOffsets": "earliest",
         }
-        return options if most_records is None else {**options, "maxOffsetsPerTrigger": str(most_records)}
+        if most_records is None:
+            return options
+        return {
+            **options,
+            "maxOffsetsPerTrigger": str(most_records),
+            "kafka.max.poll.records": str(POLL_RECORDS),
+        }
 
     def writing(self) -> dict[str, str]:
         """Options of Spark's Kafka sink."""

@@ -9,6 +9,7 @@ go on fitting, as far as a failover has lost nothing (`retreat`).
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -21,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twinlog.errors import TwinlogError
 from twinlog.mirror.link import need_spark
@@ -205,25 +206,35 @@ def _await_end(one: _Run, query: StreamingQuery) -> None:
 
 def _hear(one: _Run, query: StreamingQuery, now: float) -> None:
     """Take what Spark says of a query into the news."""
-    recent = query.recentProgress
-    if not recent:
-        return
-    news, last = one.news, recent[-1]
-    for progress in recent:
-        # Not by its number: while nothing comes, Spark tells of the next batch as if it were an empty one.
-        if progress["timestamp"] > one.heard_at:
-            one.heard_at, news.batch = progress["timestamp"], progress["batchId"]
-            rows = progress.get("numInputRows") or 0
-            news.records += rows
-            if one.note_ends is not None and (rows or one.is_real_time):
-                one.note_ends(news.batch)
-            news.late_records += late_records(progress)
-            news.failures, news.last_error = 0, ""
-    news.records_per_s = last.get("processedRowsPerSecond")
-    news.behind_records = behind_records(last)
+    news = one.news
+    for progress in _told(query, one.heard_at):
+        one.heard_at, news.batch = progress["timestamp"], progress["batchId"]
+        rows = progress.get("numInputRows") or 0
+        news.records += rows
+        if one.note_ends is not None and (rows or one.is_real_time):
+            one.note_ends(news.batch)
+        news.late_records += late_records(progress)
+        news.failures, news.last_error = 0, ""
+        news.records_per_s = progress.get("processedRowsPerSecond")
+        news.behind_records = behind_records(progress)
     if news.behind_records == 0:
         one.at_end_at = now
     news.behind_s = None if news.behind_records is None else round(now - one.at_end_at, 3)
+
+
+def _told(query: StreamingQuery, since: str) -> list[dict[str, Any]]:
+    """What Spark has told of a query since a trigger, the oldest first.
+
+    Told apart by times and not by numbers: while nothing comes, Spark tells of the next batch as if it were
+    an empty one. Asked from the newest on: pyspark's `recentProgress` fetches the last hundred, with all
+    their figures, each time.
+    """
+    every, found = query._jsq.recentProgress(), []
+    for number in range(len(every) - 1, -1, -1):
+        if every[number].timestamp() <= since:
+            break
+        found.append(json.loads(every[number].json()))
+    return found[::-1]
 
 
 def _gist(text: str) -> str:

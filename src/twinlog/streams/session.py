@@ -22,8 +22,10 @@ from twinlog.streams.rewinding import KEPT
 
 APPLICATION = "twinlog-streams"
 FAILURES = 4  # attempts of one task before its query is ended
+_STATE = "spark.sql.streaming.stateStore.rocksdb"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+_COLLECTOR = "-XX:+UseParallelGC"  # batches count, not pauses; it costs less of the processor than G1
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -53,6 +55,8 @@ def start(pipeline: Pipeline, name: str, needed: int, *, with_lake: bool = False
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
         "spark.driver.memory": f"{pipeline.memory >> 20}m",
+        "spark.driver.extraJavaOptions": _COLLECTOR,
+        "spark.executor.extraJavaOptions": _COLLECTOR,
         "spark.speculation": "false",  # two attempts at a time would end each other's transactions
         "spark.task.maxFailures": str(FAILURES),
         "spark.task.reaper.enabled": "true",
@@ -61,6 +65,9 @@ def start(pipeline: Pipeline, name: str, needed: int, *, with_lake: bool = False
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",  # it would put lanes together as it sees fit
         "spark.sql.streaming.stateStore.providerClass": _ROCKS,
+        # A commit writes what has changed; whole snapshots are made now and then, beside the batches.
+        f"{_STATE}.changelogCheckpointing.enabled": "true",
+        f"{_STATE}.trackTotalNumberOfRows": "false",  # it would look for each row before it is written
         "spark.sql.streaming.minBatchesToRetain": str(KEPT),  # a failover may go back so far
         "spark.authenticate": str(not is_local).lower(),
         "spark.network.crypto.enabled": str(not is_local).lower(),
