@@ -150,6 +150,11 @@ class Producer:
         """True if a record for this topic with the usual acks would not have to wait before it is sent."""
         return topic in self._known and self._acks == "all" and self._sender.unanswered < MOST_AT_ONCE
 
+    @property
+    def has_given_up(self) -> bool:
+        """True if it takes no record any more, because a site refused it for good; a new Producer may."""
+        return self._sender.has_given_up
+
     def flush(self, timeout_s: float | None = None) -> int:
         """Wait until every write has ended, or for so long; returns how many have not."""
         timeout_s = self._timeout_s + SERVE_S if timeout_s is None else timeout_s

@@ -234,9 +234,10 @@ def write_to_twin(stage: Stage) -> None:
         now = stage.home.state().term
         stuck_s = time.monotonic() - max(opened_s, stage.succeeded_s)
         try:
-            if producer is None or now != term or stuck_s > GIVE_UP_S:
+            if producer is None or now != term or producer.has_given_up or stuck_s > GIVE_UP_S:
                 if producer is not None:
                     producer.close(0.0)
+                    stage.stop.wait(LOOK_AGAIN_S)  # a site that is about to open refuses it a moment longer
                 producer, term, opened_s = None, now, time.monotonic()
                 producer = Producer.of_bus(stage.home.file, USER, acks="twin")
         except TwinlogError as error:

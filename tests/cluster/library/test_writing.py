@@ -15,12 +15,14 @@ def test_a_user_who_may_write_nowhere_has_sent_nothing_and_is_told_so(work: Bus,
     with Producer.of_bus(work.file, "reader", timeout_s=WAIT_S) as producer:
         outcomes = producer.send_many(Outgoing(topic, b"%d" % number) for number in range(100))
         later = producer.send(topic, b"later").result(WAIT_S)
+        assert producer.has_given_up
     for outcome in outcomes:
         assert isinstance(outcome, NotDone) and "CLUSTER_AUTHORIZATION_FAILED" in outcome.reason
         assert "twinlog user rights" in outcome.hint
     assert isinstance(later, NotDone) and "twinlog user rights" in later.hint
     with Producer.of_bus(work.file, USER) as producer:
         assert isinstance(producer.send(topic, b"first").result(WAIT_S), Done)
+        assert not producer.has_given_up
     with Consumer.of_bus(work.file, USER, "looking", [topic]) as consumer:
         assert [record.value for record in take(consumer, 1)] == [b"first"]
         assert consumer.poll(0.5) is None
