@@ -97,7 +97,7 @@ def paused(bus: Bus) -> Iterator[None]:
 
     def is_quiet() -> bool:
         board = read_board(report)
-        return board is not None and board.state == "paused" and not board.holders
+        return board is not None and board.state == "paused"
 
     bus.done("link", "pause")
     try:

@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -327,6 +328,14 @@ def test_topics_that_patterns_mean_are_copied_and_excluded_ones_are_not(twin: Bu
     assert looked_at["found-one"] == 3 and not looked_at.keys() & {"found-not-this", "lost"}
 
 
+def is_served(bus: Bus) -> bool:
+    """True when the page for Prometheus is there, a moment after the link."""
+    try:
+        return bool(scraped(bus))
+    except urllib.error.URLError:
+        return False
+
+
 def scraped(bus: Bus) -> dict[tuple[str, str, str], float]:
     """What the page for Prometheus says, by name, topic and partition."""
     with urllib.request.urlopen(f"http://{bus.home().bus.link.metrics}/metrics", timeout=WAIT_S) as page:
@@ -340,6 +349,7 @@ def scraped(bus: Bus) -> dict[tuple[str, str, str], float]:
 
 
 def test_page_for_prometheus_shows_counts_lag_and_age(twin: Bus) -> None:
+    wait_for("the page is served", lambda: is_served(twin))
     before = scraped(twin)
     # Their times count up from here, a millisecond each: none may lie ahead of the clock.
     write(twin, "scraped", 250, first_ms=time.time_ns() // 1_000_000 - 250)

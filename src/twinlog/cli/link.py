@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from twinlog.sites.home import Home
 
 command = frame.group("link", "Mirror the active to the standby, at the same offsets.")
-COLOURS = {"running": "green", "paused": "yellow", "starting": "yellow"}
+COLOURS = {"running": "green", "pausing": "yellow", "paused": "yellow", "starting": "yellow"}
 
 
 @frame.command(parent=command, name="up", example="twinlog link up")

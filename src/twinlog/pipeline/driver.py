@@ -146,7 +146,7 @@ class Driver:
         with self._lock:
             if paused != self._paused:
                 self._paused = paused
-                self.board.state = "paused" if paused else "running"
+                self.board.state = "pausing" if paused else "running"
                 self._ending |= self._ledger.holders if paused else set()
                 self._begun_at = 0.0
 
@@ -242,6 +242,8 @@ class Driver:
     def _fill_board(self) -> None:
         self.board.counts = self._gathering.counts()
         self.board.holders = len(self._ledger.holders)
+        if self.board.state == "pausing" and not self.board.holders:
+            self.board.state = "paused"  # not before: until then something may still be copied
         self.board.partitions = [
             news for key, news in sorted(self._gathering.partitions.items()) if key in self._mirrored
         ]

@@ -50,7 +50,7 @@ def _wait_until_paused(home: Home) -> None:
     process = background(home)
     while process.find() is not None:
         board = read_board(process.report)
-        if board is not None and board.state == "paused" and not board.holders:
+        if board is not None and board.state == "paused":
             return
         if time.monotonic() > end:
             raise SiteError(

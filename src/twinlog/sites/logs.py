@@ -59,7 +59,8 @@ def _start_of_entry(node: str, line: str) -> Entry | None:
         return Entry(_time(match[1]), node, match[2], match[3])
     match = _HANDSHAKE.match(line)
     if match:
-        return Entry(_time(match[2].replace(" ", "T")), node, "TLS", match[3])
+        # The hours of a day are 1 to 24 there: the one behind midnight is the 24th of the day that begins.
+        return Entry(_time(match[2].replace(" 24:", " 00:")), node, "TLS", match[3])
     return None
 
 

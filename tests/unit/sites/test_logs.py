@@ -46,12 +46,16 @@ def test_a_stack_trace_stays_with_its_entry() -> None:
 
 
 def test_a_handshake_line_of_the_jvm_is_an_entry() -> None:
-    line = (
-        "javax.net.ssl|DEBUG|91|thread-1|2026-01-01 00:00:01.500 UTC|ClientHello.java:5|Produced ClientHello"
-    )
+    line = "javax.net.ssl|DEBUG|91|thread-1|2026-01-01 00:00:01.500 UTC|X.java:5|Produced ClientHello"
     (entry,) = parse("a/broker-1", [line])
     assert entry.level == "TLS"
     assert entry.time == datetime(2026, 1, 1, 0, 0, 1, 500000, tzinfo=UTC)
+
+
+def test_a_handshake_in_the_hour_behind_midnight_is_of_the_day_that_begins() -> None:
+    line = "javax.net.ssl|DEBUG|91|thread-1|2026-01-02 24:29:01.500 UTC|X.java:5|Produced ClientHello"
+    (entry,) = parse("a/broker-1", [line])
+    assert entry.time == datetime(2026, 1, 2, 0, 29, 1, 500000, tzinfo=UTC)
 
 
 def test_rolled_files_are_read_before_the_current_one(tmp_path: Path) -> None:
