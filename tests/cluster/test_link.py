@@ -217,7 +217,8 @@ def test_interleaved_transactions_committed_and_aborted_leave_the_same_log(twin:
     )
     assert there == committed
     assert len(here) == kept + left_out
-    assert [line for line in here if line in set(there)] == there
+    seen_there = set(there)
+    assert [line for line in here if line in seen_there] == there
 
 
 def test_readers_of_uncommitted_records_see_the_same_where_nothing_was_aborted(
