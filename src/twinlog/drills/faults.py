@@ -103,11 +103,7 @@ class Faults:
     def workers(self, how: How) -> Fault:
         """Hit the Python processes in which the mirror's tasks run; Spark starts others by itself."""
         (driver,) = _one(link.background(self._home).find(), "mirror")
-        found = [
-            process
-            for process in driver.children(recursive=True)
-            if any(word in " ".join(process.cmdline()) for word in WORKERS)
-        ]
+        found = [one for one in driver.children(recursive=True) if processes.mentions(one, *WORKERS)]
         return self._begin(how, "", f"the mirror's workers {how}", found, lambda: None)
 
     def manager(self, how: How) -> Fault:

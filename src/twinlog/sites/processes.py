@@ -84,6 +84,15 @@ def is_running(process: psutil.Process) -> bool:
         return False
 
 
+def mentions(process: psutil.Process, *words: str) -> bool:
+    """True if the process lives and its command line has one of the words; one that just ended has none."""
+    try:
+        line = " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+    return any(word in line for word in words) and is_running(process)
+
+
 def end(processes: Sequence[psutil.Process], how: signal.Signals) -> None:
     """Send a signal to each; one that is gone already is no error."""
     for process in processes:

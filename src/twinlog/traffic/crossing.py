@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from twinlog.errors import SiteError, TwinlogError
-from twinlog.traffic import failover, forgetting, returning, switchover
+from twinlog.traffic import failover, forgetting, leadership, returning, switchover
 from twinlog.traffic.ground import Ground, Hand
 from twinlog.traffic.journal import Journal
 from twinlog.traffic.moves import Kind, Move, Step
@@ -25,6 +25,7 @@ HANDS: Mapping[Kind, Mapping[Step, Hand]] = {
         Step.HOLD: switchover.hold_link,
         Step.OFFSETS: switchover.copy_offsets,
         Step.PRODUCERS: forgetting.know_alike,
+        Step.EPOCHS: leadership.raise_epochs,
         Step.LEASE: switchover.wait_for_lease,
         Step.OPEN: switchover.change_sites,
         Step.STOP: switchover.stop_brokers,

@@ -32,6 +32,7 @@ class Step(StrEnum):
     DRAIN = "let the standby catch up"
     OFFSETS = "copy the offsets of groups"
     PRODUCERS = "have both sites know producers alike"
+    EPOCHS = "raise the other site's leader epochs"
     HOLD = "take the link's right to write"
     POINTS = "note where each partition is taken over"
     FORGET = "forget the lost site's producers"
@@ -58,6 +59,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         Step.HOLD,
         Step.OFFSETS,
         Step.PRODUCERS,
+        Step.EPOCHS,
         Step.LEASE,
         Step.OPEN,
         Step.STOP,

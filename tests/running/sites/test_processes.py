@@ -64,3 +64,14 @@ def test_a_process_whose_first_thread_alone_has_ended_still_runs() -> None:
         assert processes.wait([process], 0.0) == [process]
         processes.end([process], signal.SIGKILL)
         assert processes.wait([process], END_TIMEOUT_S) == []
+
+
+def test_a_process_that_just_ended_mentions_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()", "a-word"], stdin=subprocess.PIPE) as child:
+        process = psutil.Process(child.pid)
+        assert processes.mentions(process, "other", "a-word")
+        assert not processes.mentions(process, "other")
+        child.kill()
+        assert processes.wait([process], END_TIMEOUT_S) == []
+        assert not processes.mentions(process, "a-word")  # a zombie, until it is waited for
+    assert not processes.mentions(process, "a-word")

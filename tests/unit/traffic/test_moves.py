@@ -59,7 +59,7 @@ def test_a_move_comes_to_its_end_and_every_step_has_a_hand(kind: Kind) -> None:
 def test_the_other_site_opens_only_after_fence_rights_drain_and_link() -> None:
     steps = STEPS[Kind.SWITCHOVER]
     before = (Step.FENCE, Step.REVOKE, Step.TRANSACTIONS, Step.DRAIN, Step.HOLD)
-    after = (Step.OFFSETS, Step.PRODUCERS, Step.LEASE, Step.OPEN)
+    after = (Step.OFFSETS, Step.PRODUCERS, Step.EPOCHS, Step.LEASE, Step.OPEN)
     assert steps[: len(before) + len(after)] == (*before, *after)
 
 

@@ -1,0 +1,102 @@
+"""Leader epochs of a site that is about to open: raised above those of the old one.
+
+A consumer remembers under which leader epoch its last record was written and, when it finds another leader,
+asks that one where the epoch ended (KIP-320). Epochs count elections, and each site counts its own: one that
+is behind does not know the epoch, and the consumer begins by `auto.offset.reset`; one that passed it
+earlier in its log sends the consumer back to there. So a switchover has its last step before the opening
+raise the other site's epochs, by elections at the ends that are final: whatever epoch a consumer brings,
+it ended there where the logs do. They are raised so far that the old site, which is started again next,
+does not catch up; else the way back would lead consumers back in the log.
+
+An election needs a second replica in sync. A partition without one keeps its epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import cycle, islice
+
+from twinlog.errors import TwinlogError
+from twinlog.traffic.ground import Ground
+from twinlog.traffic.moves import Move
+from twinlog.wire import elections, reassignments, topics
+from twinlog.wire.cluster import Cluster
+from twinlog.wire.deadlines import Deadline
+from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.topics import Partition
+
+# Of a partition whose brokers are started again: one election for each that ends, one when the first is
+# back, and one when the preferred leader is.
+ELECTIONS_BESIDES = 2
+RAISE_S = 3.0  # clients wait meanwhile, and an epoch that is too low costs them less than a longer wait
+
+Order = tuple[int, ...]  # of a partition's replicas; the first is preferred as leader
+
+
+def wanted_epoch(old: Partition) -> int:
+    """What the other site needs so that the old one, started again, is not ahead of it."""
+    return old.leader_epoch + len(old.replicas) + ELECTIONS_BESIDES
+
+
+def ballots(partition: Partition, epoch: int) -> list[Order]:
+    """The orders in which replicas are to stand, with an election after each, until an epoch is reached.
+
+    Two replicas in sync lead in turn, in the end the one that stood before the other; empty if there is only one.
+    """
+    missing = epoch - partition.leader_epoch
+    able = [one for one in partition.replicas if one in partition.isr]
+    if missing <= 0 or len(able) < 2:
+        return []
+    backwards = list(islice(cycle(able[:2]), missing))
+    if backwards[-1] == partition.leader:  # it leads already, and would win nothing
+        backwards.append(able[missing % 2])
+    return [_led_by(one, partition.replicas) for one in reversed(backwards)]
+
+
+def _led_by(first: int, replicas: Order) -> Order:
+    return (first, *(one for one in replicas if one != first))
+
+
+def raise_epochs(ground: Ground, move: Move) -> Move:
+    """Have the other site's partitions count on above the old site's; what cannot be raised is told."""
+    source, target = ground.cluster(move.source), ground.cluster(move.target)
+    mirrored = set(ground.mirrored(source))
+    try:
+        wanted = {
+            place: wanted_epoch(one) for place, one in _partitions(source).items() if place in mirrored
+        }
+        _raise(target, wanted)
+        behind = [place for place, one in _partitions(target).items() if one.leader_epoch < wanted.get(place, 0)]
+    except TwinlogError as error:
+        # No reason to leave clients where they are: they go on, some of them with records that they had.
+        ground.progress.note(f"the leader epochs of site {move.target} were not raised: {error}")
+        return move
+    if behind:
+        topic, partition = behind[0]
+        ground.progress.note(
+            f"consumers may read records of {len(behind)} partitions again: {topic}-{partition} has no second"
+            " replica to elect"
+        )
+    return move
+
+
+def _partitions(cluster: Cluster) -> dict[TopicPartition, Partition]:
+    return {(topic.name, one.index): one for topic in topics.describe(cluster) for one in topic.partitions}
+
+
+def _raise(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> None:
+    """Hold the elections, all partitions side by side; who is being moved to other brokers is left alone."""
+    moving = reassignments.under_way(cluster)
+    due = {
+        place: ballots(one, wanted[place])
+        for place, one in _partitions(cluster).items()
+        if place in wanted and place not in moving
+    }
+    deadline = Deadline(RAISE_S)
+    # Those that need fewest begin last: all end with the order that they had, also when time is short.
+    for left in range(max(map(len, due.values()), default=0), 0, -1):
+        if deadline.passed and left > 1:
+            continue
+        orders = {place: turns[-left] for place, turns in due.items() if len(turns) >= left}
+        reassignments.begin(cluster, orders)
+        elections.elect_preferred(cluster, orders)
