@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from tests.cluster import test_moves as moves
+from tests.cluster import moving
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.programs import bootstrap, console
 from twinlog.wire import topics
@@ -22,19 +22,14 @@ from twinlog.wire.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
 
-FILE = moves.FILE.replace("brokers: 1", "brokers: 2, memory: 256MB")
+FILE = moving.FILE.replace("brokers: 1", "brokers: 2, memory: 256MB")
 
 
 @pytest.fixture(scope="module")
 def pair(make_bus: MakeBus) -> Iterator[Bus]:
-    """A bus whose mirror and traffic manager run."""
-    gate, tls, page = moves.free_ports(3)
-    bus = make_bus(FILE.format(gate=gate, tls=tls, page=page))
-    bus.done("link", "up")
-    bus.done("traffic", "up")
-    yield bus
-    bus.done("traffic", "down")
-    bus.done("link", "down")
+    """Two sites of two brokers each."""
+    with moving.at_work(make_bus, FILE) as bus:
+        yield bus
 
 
 def epochs(bus: Bus, site: str) -> dict[int, int]:
@@ -53,10 +48,10 @@ def leaders(bus: Bus, site: str) -> set[bool]:
 class Reader:
     """Reads one partition of its own choice on librdkafka, from its beginning."""
 
-    def __init__(self, bus: Bus) -> None:
-        settings = {**moves.client_settings(bus), "group.id": "nobody", "auto.offset.reset": "latest"}
-        self._consumer = Consumer({**settings, "enable.auto.commit": False}, logger=moves.LOG)
-        self._consumer.assign([TopicPartition("orders", 0, OFFSET_BEGINNING)])
+    def __init__(self, bus: Bus, partition: int) -> None:
+        settings = {**moving.client_settings(bus), "group.id": "nobody", "auto.offset.reset": "latest"}
+        self._consumer = Consumer({**settings, "enable.auto.commit": False}, logger=moving.LOG)
+        self._consumer.assign([TopicPartition("orders", partition, OFFSET_BEGINNING)])
         self.seen: list[int] = []
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._read)
@@ -73,19 +68,26 @@ class Reader:
 
     def end(self) -> None:
         self._ending.set()
-        self._thread.join(moves.WAIT_S)
+        self._thread.join(moving.WAIT_S)
 
 
 class JavaReader:
     """Does the same with Kafka's own console consumer, which prints the offsets."""
 
-    def __init__(self, bus: Bus, directory: Path) -> None:
+    def __init__(self, bus: Bus, partition: int, directory: Path) -> None:
         file = directory / "client.properties"
         file.write_text(
             bus.done("client", "app", "--gate", "--format", "java") + "\nauto.offset.reset=latest\n"
         )
         tool = console()
-        command = [*tool.java, tool.names.consumer, "--bootstrap-server", bootstrap(file), "--topic", "orders"]
+        command = [
+            *tool.java,
+            tool.names.consumer,
+            "--bootstrap-server",
+            bootstrap(file),
+            "--topic",
+            "orders",
+        ]
         command += [tool.names.consumer_file, str(file), "--partition", "0", "--offset", "earliest"]
         command += ["--formatter-property", "print.offset=true", "--formatter-property", "print.value=false"]
         self._heard = directory / "heard"
@@ -99,27 +101,26 @@ class JavaReader:
 
     def end(self) -> None:
         self._process.terminate()
-        self._process.wait(moves.WAIT_S)
+        self._process.wait(moving.WAIT_S)
+
+
+def read_on(readers: Sequence[Reader | JavaReader]) -> Callable[[], bool]:
+    """Asks whether each has read something since now."""
+    before = [len(one.seen) for one in readers]
+    return lambda: all(len(one.seen) > count for one, count in zip(readers, before, strict=True))
 
 
 def test_consumers_without_a_group_go_on_at_the_next_record_there_and_back(pair: Bus, tmp_path: Path) -> None:
-    with moves.load_on(pair, "assigned") as load:
-        readers = [Reader(pair), JavaReader(pair, tmp_path)]
+    with moving.load_on(pair, "assigned") as load:
+        partition, _ = next(iter(load.acknowledged.values()))  # one that keys lead to
+        readers: list[Reader | JavaReader] = [Reader(pair, partition), JavaReader(pair, partition, tmp_path)]
         try:
             for _ in range(2):
-                old, new = moves.active_site(pair), moves.other_site(moves.active_site(pair))
-                before = [len(one.seen) for one in readers]
-                moves.wait_for(
-                    "all read",
-                    lambda before=before: all(len(one.seen) > count for one, count in zip(readers, before, strict=True)),
-                )
+                old, new = moving.active_site(pair), moving.other_site(moving.active_site(pair))
+                moving.wait_for("all read", read_on(readers))
                 pair.done("switchover")
-                before = [len(one.seen) for one in readers]
-                moves.wait_for("clients go on", load.goes_on())
-                moves.wait_for(
-                    "all read on",
-                    lambda before=before: all(len(one.seen) > count for one, count in zip(readers, before, strict=True)),
-                )
+                moving.wait_for("clients go on", load.goes_on())
+                moving.wait_for("all read on", read_on(readers))
                 # The old site was started again: it must not have come past what clients read now.
                 assert all(epochs(pair, new)[part] >= epoch for part, epoch in epochs(pair, old).items())
                 assert leaders(pair, new) == {True}
@@ -128,4 +129,4 @@ def test_consumers_without_a_group_go_on_at_the_next_record_there_and_back(pair:
                 one.end()
     for one in readers:
         assert one.seen == list(range(one.seen[0], one.seen[0] + len(one.seen)))
-    moves.check(pair, load)
+    moving.check(pair, load)

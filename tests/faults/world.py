@@ -41,8 +41,8 @@ PARTITIONS = {CROWD: 1, SPREAD: 3, PROMISED: 2}
 PLACES = [Place(topic, number) for topic, count in PARTITIONS.items() for number in range(count)]
 LARGEST_BYTES = 65536  # of a batch in the crowded partition; some writers try more, and are refused
 # The crowded partition needs all its copies: while a broker is away, batches are refused in between. Nothing
-# is acknowledged by a single broker of several: all are killed at once here, and Kafka may then prefer one that
-# lacks what another took alone in the moments of its start (an election that it calls unclean).
+# is acknowledged by one broker of several alone: all are killed at once here, and Kafka may then elect one
+# that lacks what another took in the moments of its start (it calls that election unclean).
 FILE = """\
 bus: faults
 kafka:

@@ -105,6 +105,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 # The old site's brokers start again first, and Kafka lets one back when its session is over.
                 Within("with acks=twin they write when there is a standby, within 30 s", 30.0, acks=TWINS),
             ),
+            Size(brokers=2, standby_brokers=2),  # leader epochs are raised by elections, which need two
             rests=3,
         ),
         Scenario(

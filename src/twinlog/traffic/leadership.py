@@ -41,7 +41,7 @@ def wanted_epoch(old: Partition) -> int:
 def ballots(partition: Partition, epoch: int) -> list[Order]:
     """The orders in which replicas are to stand, with an election after each, until an epoch is reached.
 
-    Two replicas in sync lead in turn, in the end the one that stood before the other; empty if there is only one.
+    Two replicas in sync lead in turn, the one that stood first in the end; where there is only one, none are.
     """
     missing = epoch - partition.leader_epoch
     able = [one for one in partition.replicas if one in partition.isr]
@@ -62,11 +62,11 @@ def raise_epochs(ground: Ground, move: Move) -> Move:
     source, target = ground.cluster(move.source), ground.cluster(move.target)
     mirrored = set(ground.mirrored(source))
     try:
-        wanted = {
-            place: wanted_epoch(one) for place, one in _partitions(source).items() if place in mirrored
-        }
+        wanted = {place: wanted_epoch(one) for place, one in _partitions(source).items() if place in mirrored}
         _raise(target, wanted)
-        behind = [place for place, one in _partitions(target).items() if one.leader_epoch < wanted.get(place, 0)]
+        behind = [
+            place for place, one in _partitions(target).items() if one.leader_epoch < wanted.get(place, 0)
+        ]
     except TwinlogError as error:
         # No reason to leave clients where they are: they go on, some of them with records that they had.
         ground.progress.note(f"the leader epochs of site {move.target} were not raised: {error}")
