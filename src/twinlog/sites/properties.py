@@ -152,6 +152,10 @@ def _defaults(node: Node, brokers: int) -> dict[str, str]:
         # A broker is let in by an answer to a heartbeat: with Kafka's 2 s, a start waits for it.
         "broker.heartbeat.interval.ms": "500",
         SESSION: str(SESSION_MS),
+        # Members of the newer protocol learn by a heartbeat that they have to join anew at another site; with
+        # Kafka's 5 s they came seconds behind all others.
+        "group.consumer.min.heartbeat.interval.ms": "2000",
+        "group.consumer.heartbeat.interval.ms": "2000",
         # A promoted site forgets the lost site's producers within this time; clients wait for it.
         "producer.id.expiration.check.interval.ms": "500",
         # Kafka's 100 KB would be all that a mirror at a distance gets in a round trip; the kernel sizes them.
