@@ -30,6 +30,9 @@ LANES = "streams-"  # transactional ids of lanes begin so
 _PLACE = (PROGRESS_TOPIC, 0)
 _LOOK_AGAIN_S = 0.02
 _TAKE = 10_000
+# librdkafka knows that it is at the end when a fetch brings nothing, and a broker that has nothing answers
+# after this long; by default half a second, which every lane would wait in every batch.
+_AT_END_MS = 10
 _GROUP = "streams-progress"  # demanded by the driver, and never joined
 
 
@@ -86,7 +89,11 @@ def end_left_open(access: Access) -> list[str]:
 
 
 def _newest(access: Access, lane: Lane, start: int, deadline: Deadline) -> int:
-    settings: Settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
+    settings: Settings = {
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": _AT_END_MS,
+    }
     reader = Receiver(access, group=_GROUP, start="earliest", tuning=Tuning(), settings=settings)
     found = NOTHING
     try:
