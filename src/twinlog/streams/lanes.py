@@ -62,6 +62,9 @@ def _write_lane(writing: Writing, lane: Lane, rows: Iterable[Row]) -> None:
         writing.access, name=lane.transactional_id, timeout_s=TIMEOUT_S, tuning=writing.tuning
     )
     try:
+        # Waits until a broker is connected. Asked to prepare before that, librdkafka finds nobody to ask
+        # for the coordinator, and looks again half a second later.
+        producer.check(writing.topic, TIMEOUT_S)
         producer.prepare(TIMEOUT_S)
         if last_batch(writing.access, lane, NOTE_TIMEOUT_S) >= writing.batch:
             return
