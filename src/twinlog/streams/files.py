@@ -6,6 +6,7 @@ Spark's own process does the reading and writing, so that both see the same.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,10 +19,13 @@ class Files:
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         context: Any = spark.sparkContext
+        # Looked up once: each name of a package, a class or a member is a question to Spark's process.
+        self._hadoop = context._jvm.org.apache.hadoop.fs
+        self._as_path = self._hadoop.Path
+        self._as_text = context._jvm.org.apache.commons.io.IOUtils.toString
         self._gateway = context._gateway
-        self._jvm = context._jvm
         self._configuration = context._jsc.hadoopConfiguration()
-        self._root = self._jvm.org.apache.hadoop.fs.Path(root)
+        self._root = self._as_path(root)
         self._system = self._root.getFileSystem(self._configuration)
 
     def exists(self, name: str) -> bool:
@@ -34,7 +38,7 @@ class Files:
             return None
         stream = self._system.open(self._path(name))
         try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return str(self._as_text(stream, "UTF-8"))
         finally:
             stream.close()
 
@@ -46,12 +50,7 @@ class Files:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-            self._system.getUri(), self._configuration
-        )
-        rename = self._jvm.org.apache.hadoop.fs.Options.Rename
-        options = self._gateway.new_array(rename, 1)
-        options[0] = rename.OVERWRITE
+        context, options = self._renaming
         context.rename(new, self._path(name), options)
 
     def names(self, directory: str) -> list[str]:
@@ -75,5 +74,14 @@ class Files:
         self._system.delete(self._path(name), True)
         self._system.delete(self._path(f"{name}.crc"), True)
 
+    @cached_property
+    def _renaming(self) -> tuple[Any, Any]:
+        """What puts one file in another's place; not every file system that can be read has it."""
+        context = self._hadoop.FileContext.getFileContext(self._system.getUri(), self._configuration)
+        rename = self._hadoop.Options.Rename
+        options = self._gateway.new_array(rename, 1)
+        options[0] = rename.OVERWRITE
+        return context, options
+
     def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._root, name) if name else self._root
+        return self._as_path(self._root, name) if name else self._root
