@@ -21,6 +21,8 @@ from twinlog.streams.statement import Statement
 
 IN_PYTHON = (Format.AVRO, Format.PROTOBUF)
 TWIN_STREAMS = 2  # sources of a join that both go on
+_FETCH_BYTES_MOST = 4 << 20  # some 40,000 small records
+_FETCH_SHARE = 32  # as records take several times the room, and one more fetch waits
 
 
 class Mode(StrEnum):
@@ -140,6 +142,15 @@ def _python(job: Job) -> str:
 def can_fail(source: Source) -> bool:
     """True if records of a source may turn out not to be what the file says."""
     return any(one.format is not Format.BYTES for one in (source.key, source.value))
+
+
+def fetch_bytes(memory: int, partitions: int, least: int) -> int:
+    """How much of a partition is fetched at once in batches, for Spark with so much memory.
+
+    Behind each poll Spark asks the broker twice for the bounds of the partition, and polls give at most what
+    one fetch has brought. What a biggest batch needs is fetched in any case.
+    """
+    return max(least, min(_FETCH_BYTES_MOST, memory // _FETCH_SHARE // partitions))
 
 
 def _article(kind: Kind) -> str:

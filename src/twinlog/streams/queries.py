@@ -23,7 +23,7 @@ from twinlog.streams.checkpoints import Checkpoint
 from twinlog.streams.columns import DATE
 from twinlog.streams.outputs import Output
 from twinlog.streams.places import Place, place
-from twinlog.streams.planning import Mode, can_fail, emits, has_state, mode_of, reads_table
+from twinlog.streams.planning import Mode, can_fail, emits, fetch_bytes, has_state, mode_of, reads_table
 from twinlog.streams.session import session_for
 from twinlog.streams.store import Change, Store
 from twinlog.wire.access import Access
@@ -35,6 +35,7 @@ DEAD_EVERY_S = 5.0  # a letter may wait; reading a topic a second time costs as 
 # In batches Spark asks the broker twice for the bounds of a partition behind each poll, so a poll should
 # give all that a fetch brought; 500, Kafka's default, is a small part of it.
 POLL_RECORDS = 50_000
+_FETCH_BYTES = "max.partition.fetch.bytes"
 COMPACT_EVERY = 50  # batches: each leaves a small file for each of its partitions
 Batch = Callable[[DataFrame, int], None]
 
@@ -56,7 +57,7 @@ class Ground:
     access: Access
     tuning: Tuning
 
-    def reading(self, most_records: int | None) -> dict[str, str]:
+    def reading(self, topic: str, most_records: int | None) -> dict[str, str]:
         """Options of Spark's Kafka source, for batches of so many records if there are batches."""
         settings = java_settings(self.access, self.tuning, Role.CONSUMER)
         options = {
@@ -70,8 +71,13 @@ class Ground:
         return {
             **options,
             "maxOffsetsPerTrigger": str(most_records),
+            f"kafka.{_FETCH_BYTES}": str(self._fetch_bytes(topic, int(settings[_FETCH_BYTES]))),
             "kafka.max.poll.records": str(POLL_RECORDS),
         }
+
+    def _fetch_bytes(self, topic: str, least: int) -> int:
+        bus = self.home.bus
+        return fetch_bytes(bus.pipeline.memory, bus.topics[topic].partitions, least)
 
     def writing(self) -> dict[str, str]:
         """Options of Spark's Kafka sink."""
@@ -129,7 +135,7 @@ def _has_dead(job: Job, source: Source) -> bool:
 
 def _records(ground: Ground, session: SparkSession, job: Job, source: Source) -> DataFrame:
     assert source.topic is not None
-    return frames.records(session, ground.reading(job.most_records), source.topic)
+    return frames.records(session, ground.reading(source.topic, job.most_records), source.topic)
 
 
 def _called(ground: Ground, records: DataFrame, job: Job, source: Source) -> DataFrame:
@@ -150,7 +156,8 @@ def _rows(ground: Ground, session: SparkSession, job: Job) -> DataFrame:
     most = None if mode_of(job)[0] is Mode.REAL_TIME else job.most_records
     for alias, source in job.read.items():
         assert source.topic is not None
-        understood = frames.good(frames.records(session, ground.reading(most), source.topic), source)
+        records = frames.records(session, ground.reading(source.topic, most), source.topic)
+        understood = frames.good(records, source)
         frames.timed(understood, source, _window(job)).createOrReplaceTempView(alias)
     return session.sql(rewriting.for_spark(job))
 

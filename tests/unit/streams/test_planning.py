@@ -104,3 +104,16 @@ def test_graph_joins_every_source_to_every_sink(bus: Bus) -> None:
 )
 def test_cores_of_a_master_are_known_if_it_is_here(master: str, cores: int | None) -> None:
     assert planning.cores_of(Pipeline(master=master), 8) == cores
+
+
+@pytest.mark.parametrize(
+    ("memory", "partitions", "least", "fetched"),
+    [
+        (1 << 30, 4, 1 << 20, 4 << 20),  # as much as is of use
+        (512 << 20, 8, 1 << 20, 2 << 20),  # what all partitions together may take
+        (512 << 20, 100, 1 << 20, 1 << 20),  # but a biggest batch in any case
+        (512 << 20, 1, 16 << 20, 16 << 20),
+    ],
+)
+def test_fetch_is_as_big_as_memory_allows(memory: int, partitions: int, least: int, fetched: int) -> None:
+    assert planning.fetch_bytes(memory, partitions, least) == fetched
