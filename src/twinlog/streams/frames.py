@@ -26,7 +26,7 @@ from twinlog.streams.columns import (
     time_of,
     type_of,
 )
-from twinlog.streams.planning import IN_PYTHON
+from twinlog.streams.planning import IN_PYTHON, can_fail
 from twinlog.streams.workers import Caller, Decoder, Encoder
 
 REASON = "_reason"
@@ -47,6 +47,8 @@ def records(session: SparkSession, options: Mapping[str, str], topic: str) -> Da
 
 def good(frame: DataFrame, source: Source) -> DataFrame:
     """The records of a source that were understood, with the columns that the SQL of a job sees."""
+    if not can_fail(source):
+        return frame.select(*_columns(source, whole=True))
     taken = _parsed(frame, source).select(
         *_columns(source, whole=True),
         _reason(source, needs_key=False).alias(REASON),
