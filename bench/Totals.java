@@ -68,6 +68,10 @@ public class Totals {
             streams.close(Duration.ofSeconds(20));
             ended.countDown();
         }));
+        // Threads that died leave a process that does nothing, and whoever measures it would wait in vain.
+        streams.setStateListener((now, before) -> {
+            if (now == KafkaStreams.State.ERROR) Runtime.getRuntime().halt(1);
+        });
         streams.start();
         ended.await();
     }

@@ -43,6 +43,7 @@ KAFKA = {
     "transaction.state.log.num.partitions": 6,
 }
 LOOK_AGAIN_S = 0.1
+RUN_TIMEOUT_S = 1800.0  # of one command; each has limits of its own, which are much shorter
 
 
 class Interrupted(Exception):
@@ -103,7 +104,17 @@ class Ground:
     def run(self, *args: str, at: str | None = None) -> str:
         """Run the program to its end; what it says when it fails is the error."""
         command = self.command([sys.executable, "-m", "twinlog", *args], at)
-        ended = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, check=False)
+        try:
+            ended = subprocess.run(
+                command,
+                cwd=self.directory,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=RUN_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"twinlog {' '.join(args)} has not ended after {RUN_TIMEOUT_S:g} s") from error
         if ended.returncode not in (0, 3):
             raise RuntimeError(f"twinlog {' '.join(args)} failed:\n{ended.stdout}{ended.stderr}")
         return ended.stdout
@@ -170,6 +181,7 @@ def _remove(made: Ground) -> None:
             stdout=subprocess.DEVNULL,
             start_new_session=True,
             check=True,
+            timeout=RUN_TIMEOUT_S,
         )
     shutil.rmtree(made.directory)
 

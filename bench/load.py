@@ -22,6 +22,7 @@ VALUE_BYTES = 1024
 DISTINCT = 5000  # values; enough that no compressor sees one twice in a batch
 NUMBER = struct.Struct(">q")
 FLUSH_TIMEOUT_S = 300.0
+ROOM_TIMEOUT_S = 60.0  # the queue holds a few seconds' worth
 _SEED = 20240229
 
 
@@ -95,11 +96,17 @@ def put(
     timestamp_ms: int = 0,
 ) -> None:
     """Queue a record, and wait for room if there is none."""
+    end: float | None = None
     while True:
         try:
             writer.produce(topic, value, key, partition, timestamp=timestamp_ms)
             return
-        except BufferError:
+        except BufferError as error:
+            end = time.monotonic() + ROOM_TIMEOUT_S if end is None else end
+            if time.monotonic() > end:
+                raise TimeoutError(
+                    f"no room for a record to {topic} within {ROOM_TIMEOUT_S:g} s: does the broker answer?"
+                ) from error
             writer.poll(0.05)
 
 

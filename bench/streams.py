@@ -14,6 +14,7 @@ import os
 import statistics
 import threading
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +40,7 @@ USERS = {
     }
 }
 START_TIMEOUT_S = 120.0
+END_TIMEOUT_S = 30.0  # a reader looks up five times a second
 WARM_S = 20
 
 
@@ -87,7 +89,9 @@ class Reader(threading.Thread):
     def end(self) -> None:
         """Read no more."""
         self._over.set()
-        self.join()
+        self.join(END_TIMEOUT_S)
+        if self.is_alive():
+            raise TimeoutError(f"the reader of the output has not ended after {END_TIMEOUT_S:g} s")
 
 
 def latency(on: Ground, mode: str, per_second: int, seconds: int) -> dict[str, Any]:
@@ -103,14 +107,19 @@ def latency(on: Ground, mode: str, per_second: int, seconds: int) -> dict[str, A
     load = Stream(on, [(IN, number) for number in range(PARTITIONS)], per_second, click, **{"linger.ms": 0})
     load.start()
     try:
-        wait_for("the first record", lambda: bool(reader.ages), START_TIMEOUT_S)
+        wait_for(f"the first record in {topic}", lambda: bool(reader.ages), START_TIMEOUT_S)
         begun = time.time_ns() + WARM_S * 10**9  # Spark and the brokers warm up
         ended = begun + seconds * 10**9
-        wait_for("the end", lambda: reader.ages[-1][0] > ended, seconds + WARM_S + START_TIMEOUT_S)
+        wait_for(
+            f"a record in {topic} that was sent {WARM_S + seconds} s after the first came",
+            lambda: reader.ages[-1][0] > ended,
+            seconds + WARM_S + START_TIMEOUT_S,
+        )
     finally:
-        load.end()
-        reader.end()
-        on.run("stream", "down")
+        with ExitStack() as ending:  # each of them, also if one before it fails
+            ending.callback(on.run, "stream", "down")
+            ending.callback(reader.end)
+            ending.callback(load.end)
     found = Latency.of([age for sent, age in reader.ages if begun <= sent < ended]).as_json()
     say(f"{mode}: {found}")
     return found

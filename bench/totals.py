@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from bench import load
-from bench.ground import ACTIVE, Ground, say, wait_for
+from bench.ground import ACTIVE, Ground, records_at, say, wait_for
 from bench.measuring import WARM_SHARE, Cpu
 from bench.programs import Program, family, locked_jars
 from twinlog.sites.java import find_java
@@ -42,6 +42,8 @@ WINDOW_S, LATE_S = 60, 120
 BEGIN = int(time.time()) // 3600 * 3600 - 3 * 3600  # not long ago, or the broker would remove what is written
 TIMEOUT_S = 600.0
 COMPARE_TIMEOUT_S = 180.0  # a start and one batch
+READ_TIMEOUT_S = 60.0  # all sums that are there, once
+COMPILE_TIMEOUT_S = 120.0
 HEAP = "1g"
 
 Sums = Counter[tuple[int, str, int, int]]  # turbine, begin, kilowatts, records
@@ -149,7 +151,7 @@ class KafkaStreams(Program):
         self._ground = ground
         compiler = find_java().binary.resolve().parent / "javac"
         classes = ["-d", str(self.directory), "-cp", ":".join(map(str, jars))]
-        subprocess.run([str(compiler), *classes, str(SOURCE)], check=True)
+        subprocess.run([str(compiler), *classes, str(SOURCE)], check=True, timeout=COMPILE_TIMEOUT_S)
 
     def topics(self, number: int) -> dict[str, Any]:
         """What it writes in a round."""
@@ -219,6 +221,10 @@ def write_backlog(ground: Ground, records: int) -> None:
         at_ms = (BEGIN + number // PER_SECOND) * 1000
         load.put(writer, TOPIC, value_of(kw), struct.pack(">i", turbine), turbine % PARTITIONS, at_ms)
     load.flush(writer)
+    with ground.cluster(ACTIVE) as active:
+        there = records_at(active, [(TOPIC, partition) for partition in range(PARTITIONS)])
+    if there != records:  # else both sides would be waited for in vain
+        raise ValueError(f"{TOPIC} has {there} records, and {records} were written")
 
 
 def close_windows(ground: Ground, records: int) -> None:
@@ -230,20 +236,33 @@ def close_windows(ground: Ground, records: int) -> None:
     load.flush(writer)
 
 
-def watch(done: Callable[[], int], cpu: Cpu, records: int) -> Worked:
-    """Watch a side until it is done with all records."""
+def watch(
+    done: Callable[[], int],
+    cpu: Cpu,
+    records: int,
+    runs: Callable[[], bool] = lambda: True,
+    timeout_s: float = TIMEOUT_S,
+) -> Worked:
+    """Watch a side until it is done with all records; one that has ended, or is too slow, is the end."""
     warm: list[tuple[float, int, float]] = []
     last: list[tuple[float, int, float]] = []
+    count = 0
 
     def is_over() -> bool:
+        nonlocal count
         count, now, used = done(), time.monotonic(), cpu.seconds()
         if count >= records * WARM_SHARE and not warm:
             warm.append((now, count, used))
         if count >= records:
             last.append((now, count, used))
+        elif not runs():
+            raise RuntimeError(f"it has ended with {count} of {records} records done")
         return bool(last)
 
-    wait_for("all records", is_over, TIMEOUT_S)
+    try:
+        wait_for("all records", is_over, timeout_s)
+    except TimeoutError as error:
+        raise TimeoutError(f"{count} of {records} records were done after {timeout_s:g} s") from error
     (first_at, first, first_used), (at, count, used) = warm[0], last[0]
     if count == first:
         raise ValueError("all was done at once: more records are needed")
@@ -251,7 +270,7 @@ def watch(done: Callable[[], int], cpu: Cpu, records: int) -> Worked:
 
 
 def sums(ground: Ground, topic: str) -> Sums:
-    """What a side has written until now, for readers of committed records."""
+    """What a side has written until now, for readers of committed records; raises if it cannot be read."""
     settings: Mapping[str, Any] = {
         **ground.home.admin_access(ACTIVE).librdkafka(),
         "group.id": "bench-reader",
@@ -261,12 +280,19 @@ def sums(ground: Ground, topic: str) -> Sums:
     reader = Consumer(dict(settings))
     found: Sums = Counter()
     ended: set[int] = set()
+    trouble = "none was told of"
+    give_up_at = time.monotonic() + READ_TIMEOUT_S
     reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
     try:
         while len(ended) < PARTITIONS:
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(unread(topic, ended, trouble))
             for message in reader.consume(10_000, 1.0):
-                if message.error() is not None:
+                error = message.error()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition())
+                elif error is not None:  # librdkafka goes on by itself, or does not
+                    trouble = error.str()
                 else:
                     told = json.loads(message.value())
                     begin = told["begin"].replace(".000Z", "Z").replace("Z", ".000Z")
@@ -274,6 +300,15 @@ def sums(ground: Ground, topic: str) -> Sums:
     finally:
         reader.close()
     return found
+
+
+def unread(topic: str, ended: set[int], trouble: str) -> str:
+    """What is missing when a topic could not be read to its end in time."""
+    left = ", ".join(str(partition) for partition in range(PARTITIONS) if partition not in ended)
+    return (
+        f"{topic}: the ends of partitions {left} were not reached within {READ_TIMEOUT_S:g} s;"
+        f" the reader's last trouble: {trouble}"
+    )
 
 
 def measure(ground: Ground, records: int, rounds: int) -> dict[str, list[dict[str, float]]]:
@@ -292,7 +327,8 @@ def measure(ground: Ground, records: int, rounds: int) -> dict[str, list[dict[st
     for number in range(rounds):
         for side in sides:
             with _running(side, number):
-                worked = watch(partial(side.done, number), Cpu(side.processes), records)
+                runs = partial(_runs, side)
+                worked = watch(partial(side.done, number), Cpu(side.processes), records, runs)
             found[side.name].append(worked.as_json())
             say(f"{side.name}, round {number}: {found[side.name][-1]}")
     # Not before: who has not read all else yet would find it too late.
@@ -300,11 +336,15 @@ def measure(ground: Ground, records: int, rounds: int) -> dict[str, list[dict[st
     for side in sides:
         with _running(side, rounds - 1):
             say(f"{side.name}: comparing {len(wanted)} sums")
-            compare(ground, f"{side.name}-{rounds - 1}", wanted)
+            compare(ground, f"{side.name}-{rounds - 1}", wanted, partial(_runs, side))
     return found
 
 
-def compare(ground: Ground, topic: str, wanted: Sums) -> None:
+def _runs(side: Side) -> bool:
+    return bool(side.processes())
+
+
+def compare(ground: Ground, topic: str, wanted: Sums, runs: Callable[[], bool]) -> None:
     """Return when a topic has all sums once; others in it, or none that come, are the end."""
     found: Sums = Counter()
 
@@ -315,13 +355,17 @@ def compare(ground: Ground, topic: str, wanted: Sums) -> None:
             raise ValueError(
                 f"{topic} has sums that it should not have: {list((found - wanted).items())[:3]}"
             )
+        if found != wanted and not runs():
+            raise TimeoutError("who should write them has ended")
         return found == wanted
 
     try:
         wait_for("all sums", are_all_there, COMPARE_TIMEOUT_S)
     except TimeoutError as error:
         missing = list(wanted - found)
-        raise ValueError(f"{topic} lacks {len(missing)} of {len(wanted)} sums: {missing[:3]}") from error
+        raise ValueError(
+            f"{topic} lacks {len(missing)} of {len(wanted)} sums ({error}): {missing[:3]}"
+        ) from error
 
 
 @contextmanager

@@ -34,6 +34,23 @@ def test_backlog_that_was_done_at_once_is_no_measurement() -> None:
         totals.watch(lambda: next(told), Cpu(lambda: []), 1000)
 
 
+def test_side_that_has_ended_is_not_waited_for() -> None:
+    told = iter([0, 50])
+    with pytest.raises(RuntimeError, match="50 of 1000"):
+        totals.watch(lambda: next(told), Cpu(lambda: []), 1000, iter([True, False]).__next__)
+
+
+def test_side_that_is_too_slow_is_told_with_what_it_has_done() -> None:
+    with pytest.raises(TimeoutError, match="50 of 1000 records were done after 0 s"):
+        totals.watch(lambda: 50, Cpu(lambda: []), 1000, timeout_s=0.0)
+
+
+def test_topic_that_cannot_be_read_is_told_with_the_partitions_that_are_missing() -> None:
+    told = totals.unread("ours-0", {0, 2}, "brokers are down")
+    assert "partitions 1, 3 were not" in told
+    assert told.endswith("brokers are down")
+
+
 def test_sides_are_compared_by_the_median_of_what_a_core_does() -> None:
     found = {
         "ours": [{"records_per_s_per_core": each} for each in (100.0, 300.0, 200.0)],
