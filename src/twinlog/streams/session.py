@@ -26,6 +26,14 @@ _STATE = "spark.sql.streaming.stateStore.rocksdb"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _COLLECTOR = "-XX:+UseParallelGC"  # batches count, not pauses; it costs less of the processor than G1
+# Spark keeps what was run for a page that nobody serves: plans and figures of a thousand executions, of which
+# each batch is two.
+_REMEMBERED = {
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "500",
+}
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -68,9 +76,13 @@ def start(pipeline: Pipeline, name: str, needed: int, *, with_lake: bool = False
         # A commit writes what has changed; whole snapshots are made now and then, beside the batches.
         f"{_STATE}.changelogCheckpointing.enabled": "true",
         f"{_STATE}.trackTotalNumberOfRows": "false",  # it would look for each row before it is written
+        # Batches compile the same code again unless it is kept. All queries share the room, 100 by default,
+        # and each batch of a window takes some of it for conditions that name its watermark.
+        "spark.sql.codegen.cache.maxEntries": "500",
         "spark.sql.streaming.minBatchesToRetain": str(KEPT),  # a failover may go back so far
         "spark.authenticate": str(not is_local).lower(),
         "spark.network.crypto.enabled": str(not is_local).lower(),
+        **_REMEMBERED,
     }
     if is_local:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
