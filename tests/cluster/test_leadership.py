@@ -80,15 +80,9 @@ class JavaReader:
             bus.done("client", "app", "--gate", "--format", "java") + "\nauto.offset.reset=latest\n"
         )
         tool = console()
-        command = [
-            *tool.java,
-            tool.names.consumer,
-            "--bootstrap-server",
-            bootstrap(file),
-            "--topic",
-            "orders",
-        ]
-        command += [tool.names.consumer_file, str(file), "--partition", "0", "--offset", "earliest"]
+        command = [*tool.java, tool.names.consumer, "--bootstrap-server", bootstrap(file)]
+        command += [tool.names.consumer_file, str(file), "--topic", "orders"]
+        command += ["--partition", str(partition), "--offset", "earliest"]
         command += ["--formatter-property", "print.offset=true", "--formatter-property", "print.value=false"]
         self._heard = directory / "heard"
         with self._heard.open("w") as hears, (directory / "said").open("w") as says:
