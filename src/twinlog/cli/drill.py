@@ -67,6 +67,12 @@ def list_(ctx: frame.Context) -> None:
     show_default=True,
     help="Who promotes the standby: the drill, as a person would, or two of three voters.",
 )
+@click.option(
+    "--brokers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Brokers of each site; by default as few as show the thing.",
+)
 @click.option("--keep", is_flag=True, help="Do not delete the bus of a drill that passed.")
 def run(
     ctx: frame.Context,
@@ -78,6 +84,7 @@ def run(
     report: Path | None,
     directory: Path,
     promote: str,
+    brokers: int | None,
     keep: bool,
 ) -> None:
     """Run a scenario and judge it.
@@ -91,7 +98,7 @@ def run(
     from twinlog.drills.scenarios import scenario
     from twinlog.spec.model import Promote
 
-    chosen = scenario(name)
+    chosen = scenario(name) if brokers is None else scenario(name).with_brokers(brokers)
     options = Options(
         directory,
         secrets.randbelow(1_000_000) if seed is None else seed,

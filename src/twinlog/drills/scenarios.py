@@ -7,7 +7,7 @@ Promises are about what clients see; what a scenario does not mention must not o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from twinlog.drills import partition, stories, upgrade
 from twinlog.drills.cast import EVERYBODY, TWIN_READER, Client
@@ -41,6 +41,7 @@ class Size:
     brokers: int = 1  # of the site that is active first
     controllers: int = 1
     standby_brokers: int = 1
+    fewest: int = 1  # brokers that whoever chooses another number has to leave
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,15 @@ class Scenario:
     kafka_version: KafkaVersion = KAFKA_VERSION  # that the bus begins with
     small_disks: bool = False  # the first broker of each site has a disk that can be filled, for root
     apart: bool = False  # sites and witness on machines of their own, which needs root
+
+    def with_brokers(self, count: int) -> Scenario:
+        """The same on sites of so many brokers."""
+        if count < self.size.fewest:
+            raise UsageError(
+                f"the drill '{self.name}' needs {self.size.fewest} brokers a site",
+                hint=f"twinlog drill run {self.name}",
+            )
+        return replace(self, size=replace(self.size, brokers=count, standby_brokers=count))
 
 
 # Where a site is lost: what the standby did not have is lost for a while, and groups may repeat.
@@ -158,7 +168,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 *WITH_LOST_BROKERS,
                 NoError("no error reaches a writer with acks=all", ALL),
             ),
-            Size(brokers=3, controllers=3),
+            Size(brokers=3, controllers=3, fewest=3),
             seconds=60.0,
             rests=9,
         ),
@@ -170,7 +180,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 *ALWAYS,
                 *WITH_LOST_BROKERS,
             ),
-            Size(brokers=3),
+            Size(brokers=3, fewest=3),
         ),
         Scenario(
             "disk-full",
@@ -181,7 +191,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 *WITH_LOST_BROKERS,
                 NoError("no error reaches a writer with acks=all", ALL),
             ),
-            Size(brokers=3, standby_brokers=3),
+            Size(brokers=3, standby_brokers=3, fewest=3),
             seconds=50.0,
             rests=5,
             small_disks=True,
@@ -211,7 +221,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 *WITH_LOST_BROKERS,
                 NoError("no error reaches a writer with acks=all", ALL),
             ),
-            Size(brokers=3, controllers=3),
+            Size(brokers=3, controllers=3, fewest=3),
             seconds=40.0,
             rests=4,
             kafka_version=upgrade.OLD,

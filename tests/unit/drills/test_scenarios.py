@@ -62,3 +62,10 @@ def test_successes_are_counted_while_the_history_grows(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'ad","offset":1}\n')
     assert successes.count() == 2
+
+
+def test_sites_have_as_many_brokers_as_asked_for_and_never_fewer_than_the_story_needs() -> None:
+    size = scenario("switchover-and-back").with_brokers(3).size
+    assert (size.brokers, size.standby_brokers, size.controllers) == (3, 3, 1)
+    with pytest.raises(UsageError, match="needs 3 brokers a site"):
+        scenario("broker-dies").with_brokers(2)
