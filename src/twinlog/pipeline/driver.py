@@ -77,7 +77,7 @@ class Ways:
 
     link_id: int
     tasks: int = 2
-    epoch_s: float = 60.0
+    epoch_s: float = 300.0
     keep_identity: bool = True
     max_bytes_per_s: float | None = None
 

@@ -207,7 +207,7 @@ class Link(Part):
     groups: tuple[NamePattern, ...] = ("*",)  # consumer groups whose offsets go along
     max_rate: BytesPerSecond | None = None
     tasks: Annotated[Whole, limited(ge=1, le=256)] = 2
-    epoch: Duration = Duration(60.0)  # so long a task holds its partitions
+    epoch: Duration = Duration(300.0)  # so long a task holds its partitions
     metrics: str | None = None  # host:port of a page for Prometheus
 
 
