@@ -6,9 +6,9 @@ in both figures. The largest age is the largest lag that anybody could have seen
 all rates and is measured at one rate after the other, each time when it has caught up with what was written
 before it began; if that takes too long it is measured as it is. Each mirror has two turns, first and last
 or in the middle, because brokers get quicker while they run: whoever comes later meets better ones. Before
-them comes a short one of ours that does not count: brokers that have just started are slow with small requests,
-and only the first turn would meet them. What it saw is told all the same (`cold_max_ms`). The figures are
-those of the records of both turns together.
+them comes a short one of ours that does not count: brokers that have just started are slow with small
+requests, and only the first turn would meet them. What it saw is told all the same (`cold_max_ms`). The
+figures are those of the records of both turns together.
 """
 
 from __future__ import annotations
