@@ -56,11 +56,8 @@ def missing(before: Counts, now: Counts) -> str:
     return ", ".join(named) + (f" and {more} more" if more else "")
 
 
-def wait_for(ground: Ground, move: Move) -> bool:
-    """Wait until every group has at the new active as many members as it had at the old one; not for ever.
-
-    False if some have not come, which is told.
-    """
+def wait_for(ground: Ground, move: Move) -> None:
+    """Wait until every group has at the new active as many members as it had at the old one; not for ever."""
     cluster = ground.cluster(move.target)
 
     def still_missing() -> str:
@@ -70,6 +67,5 @@ def wait_for(ground: Ground, move: Move) -> bool:
     try:
         wait(still_missing, WAIT_S, f"before clients are let in at {move.source}", "", LOOK_AGAIN_S)
     except TwinlogError as error:
-        ground.progress.note(str(error))
-        return False
-    return True
+        # The standby must come back all the same: writes with acks=twin wait for it.
+        ground.progress.note(f"{error}; whoever still waits there is refused and must be started again")

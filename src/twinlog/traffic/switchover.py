@@ -238,14 +238,10 @@ def release(ground: Ground, move: Move) -> Move:
     """Let clients into the old site again: they may read there and write nothing that is mirrored.
 
     A member of a group that still waits at its ports would take it for the bus and stay, refused for good;
-    so the groups are waited for at the other site. If some do not come, the old site's ports are closed once
-    more: whoever waits there looks for another address then. Who never comes keeps the others waiting for a
-    while only, because writes with acks=twin need the standby.
+    so the groups are waited for at the other site. Who never comes keeps the others waiting for a while only.
     """
-    if ground.is_ours(move.source) and not newcomers.wait_for(ground, move):
-        start_brokers(ground, stop_brokers(ground, move))
-        if not newcomers.wait_for(ground, move):
-            ground.progress.note("whoever still waits there is refused from now on and must be started again")
+    if ground.is_ours(move.source):
+        newcomers.wait_for(ground, move)
     fencing.release(ground.cluster(move.source))
     return move
 
