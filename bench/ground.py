@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
@@ -44,6 +44,9 @@ KAFKA = {
 }
 LOOK_AGAIN_S = 0.1
 RUN_TIMEOUT_S = 1800.0  # of one command; each has limits of its own, which are much shorter
+TRIES = 3
+
+Found = TypeVar("Found")
 
 
 class Interrupted(Exception):
@@ -62,6 +65,16 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float) -> None
         if time.monotonic() > end:
             raise TimeoutError(f"{what}: not after {timeout_s:g} s")
         pause.wait(LOOK_AGAIN_S)
+
+
+def tried(what: str, work: Callable[[int], Found]) -> Found | None:
+    """What work brings, which may stand still for its own reasons: done anew some times, then left out."""
+    for number in range(1, TRIES + 1):
+        try:
+            return work(number)
+        except TimeoutError as error:
+            say(f"{what}: {error}; {'once more' if number < TRIES else 'left out'}")
+    return None
 
 
 @dataclass(frozen=True)

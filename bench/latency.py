@@ -8,7 +8,7 @@ before it began; if that takes too long it is measured as it is. Each mirror has
 or in the middle, because brokers get quicker while they run: whoever comes later meets better ones. Before
 them comes a short one of ours that does not count: brokers that have just started are slow with small
 requests, and only the first turn would meet them. What it saw is told all the same (`cold_max_ms`). The
-figures are those of the records of both turns together.
+figures are those of the records of both turns together. A mirror that stands still has its turn again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import statistics
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from bench import load
-from bench.ground import Ground, say, wait_for
+from bench.ground import Ground, say, tried, wait_for
 from bench.limits import NONE, Limits, held
 from bench.measuring import Arrivals, Cpu, Latency, memory_bytes
 from bench.peers import Peer
@@ -76,7 +77,11 @@ def measure(
     say("brokers warm up at these rates; the next lines do not count")
     cold = _one(ground, both[0], 0, rates, min(seconds, COLD_S), limits)
     for number, peer in enumerate((*both, *reversed(both)), start=1):
-        for name, turn in _one(ground, peer, number, rates, seconds, limits).items():
+        seen = tried(
+            f"turn {number}, {peer.name}",
+            partial(_one, ground, peer, number, rates, seconds, limits),
+        )
+        for name, turn in (seen or {}).items():
             turns[name].setdefault(peer.name, []).append(turn)
     found = {
         name: {peer: _together(of_peer) for peer, of_peer in by_peer.items()}
@@ -98,10 +103,18 @@ def _together(turns: Sequence[Turn]) -> dict[str, Any]:
 
 
 def _one(
-    ground: Ground, peer: Peer, turn: int, rates: Sequence[Rate], seconds: int, limits: Limits
+    ground: Ground,
+    peer: Peer,
+    turn: int,
+    rates: Sequence[Rate],
+    seconds: int,
+    limits: Limits,
+    attempt: int = 1,
 ) -> dict[str, Turn]:
     topics = {
-        rate: [f"rate-{turn}-{peer.name}-{rate.value_bytes}-{number}" for number in range(rate.topics)]
+        rate: [
+            f"rate-{turn}-{attempt}-{peer.name}-{rate.value_bytes}-{number}" for number in range(rate.topics)
+        ]
         for rate in rates
     }
     declared = {

@@ -24,6 +24,7 @@ from twinlog.wire.fetching import FetchLimits, FetchSession
 from twinlog.wire.offsets import TopicPartition
 
 SAMPLE_S = 0.2
+STILL_S = 120.0  # so long a mirror may copy nothing: far longer than it takes to start, or to take turns
 FAMILY_EVERY_S = 1.0
 WARM_SHARE = 0.1  # of the records: until then a mirror starts, and its compilers and buffers warm up
 FETCH_TIMEOUT_S = 15.0
@@ -101,12 +102,16 @@ def watch_copying(
     timeout_s: float,
     begun: Callable[[], None] = lambda: None,
 ) -> Copied:
-    """Start a mirror and watch the standby until it has all records; `begun` is called at the first."""
+    """Start a mirror and watch the standby until it has all records; `begun` is called at the first.
+
+    Taking too long in all, or copying nothing for long, is the end.
+    """
     brokers = Cpu(ground.node_processes)
     began = time.monotonic()
     start()
     first_after_s = -1.0
     warm: tuple[float, int, float, float] | None = None
+    last, moved_at = 0, began
     pause = threading.Event()
     with ground.cluster(STANDBY) as standby:
         while True:
@@ -124,8 +129,13 @@ def watch_copying(
                     used - warm[2],
                     brokers.seconds() - warm[3],
                 )
-            if now - began > timeout_s:
-                raise TimeoutError(f"{count} of {total} records are at the standby after {timeout_s:g} s")
+            if count != last:
+                last, moved_at = count, now
+            if now - began > timeout_s or now - moved_at > STILL_S:
+                raise TimeoutError(
+                    f"{count} of {total} records are at the standby after {now - began:.0f} s,"
+                    f" the last ones came {now - moved_at:.0f} s ago"
+                )
             pause.wait(SAMPLE_S)
 
 

@@ -15,6 +15,7 @@ import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,14 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.mirror", description=__doc__)
     parser.add_argument("--only", default=",".join(USUAL), help=f"of {', '.join(PARTS)}; commas between")
     parser.add_argument("--brokers", type=int, default=3, help="of each site; replication is 3 at most")
-    parser.add_argument("--megabytes", type=int, default=1000, help="size of an uncompressed backlog")
-    parser.add_argument("--zstd-megabytes", type=int, default=1500, help="of a compressed one, before zstd")
-    parser.add_argument("--far-megabytes", type=int, default=300, help="of a backlog at a distance")
+    parser.add_argument("--megabytes", type=int, default=500, help="size of an uncompressed backlog")
+    parser.add_argument("--zstd-megabytes", type=int, default=1000, help="of a compressed one, before zstd")
+    parser.add_argument("--far-megabytes", type=int, default=200, help="of a backlog at a distance")
     parser.add_argument("--warm-megabytes", type=int, default=100, help="copied first, not counted; 0: none")
     parser.add_argument("--batch-bytes", type=int, default=128 << 10, help="size of the batches in a backlog")
     parser.add_argument("--rounds", type=int, default=3, help="how often each mirror copies a backlog")
-    parser.add_argument("--seconds", type=int, default=30, help="how long streams last")
+    parser.add_argument("--far-rounds", type=int, default=2, help="the same at a distance")
+    parser.add_argument("--seconds", type=int, default=20, help="how long streams last")
     parser.add_argument("--distances", default="40,100", help="round trips in ms, with commas between")
     parser.add_argument("--limits", choices=tuple(LIMITS), default="seed", help="of brokers and mirrors")
     parser.add_argument("--identity", choices=("keep", "link"), default="keep", help="of our mirror")
@@ -97,7 +99,10 @@ def measure(chosen: argparse.Namespace, kept: Callable[[str, Any], None]) -> Non
             peers,
             [int(one) for one in chosen.distances.split(",")],
             chosen.seconds,
-            (_size(chosen, chosen.warm_megabytes), _size(chosen, chosen.far_megabytes)),
+            (
+                _size(chosen, chosen.warm_megabytes),
+                replace(_size(chosen, chosen.far_megabytes), rounds=chosen.far_rounds),
+            ),
             given,
         ):
             far[name] = figures
@@ -160,7 +165,7 @@ def summary(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def ratio(runs: Mapping[str, Any] | None, figure: str) -> float | None:
     """Ours to MirrorMaker's, of medians of all rounds."""
-    if runs is None:
+    if runs is None or not all(runs.values()):
         return None
     ours, theirs = (statistics.median(run[figure] for run in runs[name]) for name in ("ours", "mirrormaker"))
     return float(ours / theirs)

@@ -2,7 +2,8 @@
 
 The backlog is there before the mirror starts. The clock and the CPU count from the moment at which a
 tenth has arrived until all has, so that starting and warming up stay apart. The mirrors begin in turns: who
-was first in one round is last in the next.
+was first in one round is last in the next. A mirror that stands still is stopped and begins anew with
+another backlog.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from bench import load
-from bench.ground import Ground, say
+from bench.ground import Ground, say, tried
 from bench.limits import NONE, Limits, held
 from bench.measuring import Cpu, watch_copying
 from bench.peers import Peer
@@ -60,13 +61,19 @@ def warm(ground: Ground, peer: Peer, size: Size) -> None:
 def measure(
     ground: Ground, both: Sequence[Peer], size: Size, kind: Kind | None = None, limits: Limits = NONE
 ) -> dict[str, Any]:
-    """All rounds of both mirrors, by their names."""
+    """All rounds of both mirrors, by their names; a round in which one stands still is not among them."""
     kind = kind if kind is not None else Kind()
     values = load.random_values() if kind.codec == "none" else load.json_values()
     runs: dict[str, Any] = {peer.name: [] for peer in both}
     for number in range(1, size.rounds + 1):
         for peer in both if number % 2 else reversed(both):
-            figures = _copy(ground, peer, values, size, kind, f"backlog-{kind.codec}-{number}", limits)
+            name = f"backlog-{kind.codec}-{number}"
+            figures = tried(
+                f"{kind}, {number} of {size.rounds}, {peer.name}",
+                partial(_copy, ground, peer, values, size, kind, name, limits),
+            )
+            if figures is None:
+                continue
             say(
                 f"{kind}, {number} of {size.rounds}, {peer.name}: {figures['mb_per_s']:.1f} MB/s,"
                 f" {figures['records_per_s']:,.0f} records/s, {figures['cpu_s_per_gb']:.1f} CPU-s per GB,"
@@ -78,9 +85,16 @@ def measure(
 
 
 def _copy(
-    ground: Ground, peer: Peer, values: Sequence[bytes], size: Size, kind: Kind, name: str, limits: Limits
+    ground: Ground,
+    peer: Peer,
+    values: Sequence[bytes],
+    size: Size,
+    kind: Kind,
+    name: str,
+    limits: Limits,
+    attempt: int = 1,
 ) -> dict[str, Any]:
-    topic = f"{name}-{peer.name}"
+    topic = f"{name}-{attempt}-{peer.name}"
     declared: dict[str, Any] = {"partitions": PARTITIONS, "mirror": peer.mirrors}
     if kind.replication is not None:
         declared["replication"] = kind.replication
