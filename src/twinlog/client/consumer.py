@@ -19,7 +19,7 @@ from typing import Literal, Self, TypedDict, Unpack
 from twinlog.client.balance import Balance, balanced
 from twinlog.client.handed import Handed
 from twinlog.client.held import Held
-from twinlog.client.pace import LEAST_S, Pace
+from twinlog.client.pace import Pace
 from twinlog.client.standby import Standby
 from twinlog.client.ways import Ways, of_user
 from twinlog.errors import SiteError, TwinlogError, UsageError
@@ -78,7 +78,8 @@ class Consumer:
         self._held = Held()
         self._handed = Handed()
         self._paused: tuple[TopicPartition, ...] = ()
-        self._pace, self._pause_s = Pace(), LEAST_S
+        self._pace = Pace()
+        self._ask_at = 0.0, 0.0  # with something new to ask for, and without
         self._is_closed = False
         self._standby: Standby | None = None
         self._standing: Standing | None = None
@@ -237,9 +238,11 @@ class Consumer:
         if self._standby is None:
             return self._receiver.take(MOST_AT_ONCE, min(left_s, WAIT_S))
         # While records wait the group still wants to be polled, for a moment only.
-        pause_s = self._pause_s if self._held.places else WAIT_S
-        self._held.put(self._receiver.take(MOST_AT_ONCE, min(left_s, pause_s)))
-        if self._held.places:
+        first_at, last_at = self._ask_at
+        pause_s = max(0.0, last_at - time.monotonic()) if self._held.places else WAIT_S
+        read = self._receiver.take(MOST_AT_ONCE, min(left_s, pause_s))
+        self._held.put(read)
+        if self._held.places and time.monotonic() >= (first_at if read else last_at):
             self._ask(self._standby)
         self._limit()
         return self._held.take()
@@ -247,6 +250,7 @@ class Consumer:
     def _ask(self, standby: Standby) -> None:
         """Ask the standby once for what waits, and free what it has."""
         news = trouble = False
+        began = time.monotonic()
         try:
             answers = standby.watermarks(self._held.places)
             marks = {place: answer for place, answer in answers.items() if isinstance(answer, int)}
@@ -259,7 +263,9 @@ class Consumer:
             raise
         except TwinlogError:
             trouble = True  # it may come back: what waits goes on waiting
-        self._pause_s = self._pace.next_pause_s(news=news, trouble=trouble)
+        now = time.monotonic()
+        pause = self._pace.next_pause(news=news, trouble=trouble, took_s=now - began)
+        self._ask_at = now + pause.least_s, now + pause.most_s
 
     def _insist(self, standing: Standing | None) -> None:
         if standing != self._standing:

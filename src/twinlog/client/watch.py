@@ -2,7 +2,8 @@
 
 A Producer starts it with its first write for acks=twin and tells it each record that the active has
 acknowledged. While something waits it asks the standby's leaders for their watermarks, often while
-they move and less often while they do not, and then, once for all that is covered, for the role.
+they move, less often while they do not or while answers take long, and then, once for all that is covered,
+for the role.
 Whatever goes wrong at the standby, it asks again: only a write's own deadline ends the waiting.
 """
 
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from twinlog.client.outcomes import Outcome
-from twinlog.client.pace import LEAST_S, Pace
+from twinlog.client.pace import Pace, Pause
 from twinlog.client.pending import Ended, Pending, Write
 from twinlog.client.standby import Standby
 from twinlog.errors import TwinlogError
@@ -61,8 +62,10 @@ class Watch:
 
     def _run(self) -> None:
         while self._wait_for_work():
+            began = self._clock()
             news = self._turn()
-            self._wait(self._pace.next_pause_s(news=news, trouble=bool(self._troubles)))
+            took_s = self._clock() - began
+            self._wait(self._pace.next_pause(news=news, trouble=bool(self._troubles), took_s=took_s))
 
     def _turn(self) -> bool:
         """Ask once; True if a write was covered or ended."""
@@ -105,11 +108,12 @@ class Watch:
             self._changed.wait_for(lambda: self._is_closing or len(self._pending) > 0)
             return not self._is_closing
 
-    def _wait(self, pause_s: float) -> None:
+    def _wait(self, pause: Pause) -> None:
         """Wait, and no longer than the shortest pause once a write is new."""
+        least_s, most_s = pause
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closing, LEAST_S)
-            self._changed.wait_for(lambda: self._is_closing or self._has_new, max(0.0, pause_s - LEAST_S))
+            self._changed.wait_for(lambda: self._is_closing, least_s)
+            self._changed.wait_for(lambda: self._is_closing or self._has_new, most_s - least_s)
 
 
 def _tell(ended: Ended[Resolve]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 ORDERS, PAYMENTS = "orders", "payments"
 USER = "app"
-KEYS = 7  # of each client; with several partitions there is more than one key in each
+KEYS = 24  # of each client; there is more than one in most partitions
 
 
 class Program(StrEnum):

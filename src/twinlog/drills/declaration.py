@@ -32,8 +32,8 @@ sites:
   a: {{brokers: {brokers[a]}, controllers: {size.controllers}, listen: {hosts[a]}}}
   b: {{brokers: {brokers[b]}, listen: {hosts[b]}}}
 topics:
-  {orders}: {{partitions: 3}}
-  {payments}: {{partitions: 2}}
+  {orders}: {{partitions: 12}}
+  {payments}: {{partitions: 6}}
 users:
   {user}: {{produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}}
 gate:

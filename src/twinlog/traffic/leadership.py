@@ -13,7 +13,7 @@ An election needs a second replica in sync. A partition without one keeps its ep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 
 from twinlog.errors import TwinlogError
@@ -60,36 +60,37 @@ def _led_by(first: int, replicas: Order) -> Order:
 def raise_epochs(ground: Ground, move: Move) -> Move:
     """Have the other site's partitions count on above the old site's; what cannot be raised is told."""
     source, target = ground.cluster(move.source), ground.cluster(move.target)
-    mirrored = set(ground.mirrored(source))
+    names = sorted({topic for topic, _ in ground.mirrored(source)})
     try:
-        wanted = {place: wanted_epoch(one) for place, one in _partitions(source).items() if place in mirrored}
-        _raise(target, wanted)
-        behind = [
-            place for place, one in _partitions(target).items() if one.leader_epoch < wanted.get(place, 0)
-        ]
+        wanted = {place: wanted_epoch(one) for place, one in _partitions(source, names).items()}
+        _raise(target, wanted, names)
+        now = _partitions(target, names)
+        behind = [place for place, one in now.items() if one.leader_epoch < wanted.get(place, 0)]
     except TwinlogError as error:
         # No reason to leave clients where they are: they go on, some of them with records that they had.
         ground.progress.note(f"the leader epochs of site {move.target} were not raised: {error}")
         return move
     if behind:
         topic, partition = behind[0]
+        able = len(now[topic, partition].isr)
         ground.progress.note(
-            f"consumers may read records of {len(behind)} partitions again: {topic}-{partition} has no second"
-            " replica to elect"
+            f"consumers may read records of {len(behind)} partitions again: the leader epoch of"
+            f" {topic}-{partition} could not be raised in {RAISE_S:g} s, with {able} replicas in sync"
         )
     return move
 
 
-def _partitions(cluster: Cluster) -> dict[TopicPartition, Partition]:
-    return {(topic.name, one.index): one for topic in topics.describe(cluster) for one in topic.partitions}
+def _partitions(cluster: Cluster, names: Sequence[str]) -> dict[TopicPartition, Partition]:
+    found = topics.describe(cluster, names)
+    return {(topic.name, one.index): one for topic in found for one in topic.partitions}
 
 
-def _raise(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> None:
+def _raise(cluster: Cluster, wanted: Mapping[TopicPartition, int], names: Sequence[str]) -> None:
     """Hold the elections, all partitions side by side; who is being moved to other brokers is left alone."""
     moving = reassignments.under_way(cluster)
     due = {
         place: ballots(one, wanted[place])
-        for place, one in _partitions(cluster).items()
+        for place, one in _partitions(cluster, names).items()
         if place in wanted and place not in moving
     }
     deadline = Deadline(RAISE_S)
