@@ -10,7 +10,7 @@ from twinlog.client.pace import LEAST_S, MOST_REST_S, PAUSES_S, REST, TROUBLED_S
 
 def test_copies_that_move_are_asked_for_again_at_once_and_others_ever_less_often() -> None:
     pace = Pace()
-    quiet = [pace.next_pause(news=False, trouble=False, took_s=0.0).most_s for _ in range(6)]
+    quiet = [pace.next_pause(news=False, trouble=False, took_s=0.0).most_s for _ in range(len(PAUSES_S) + 1)]
     assert quiet == [*PAUSES_S[1:], PAUSES_S[-1], PAUSES_S[-1]]
     assert pace.next_pause(news=True, trouble=False, took_s=0.0) == (LEAST_S, LEAST_S)
 
