@@ -136,7 +136,7 @@ def summary(found: Mapping[str, Any]) -> dict[str, Any]:
         return {name: told[figure] for name, told in found[part].items()} if part in found else None
 
     plain, packed, replicated = (found.get(part) for part in ("throughput", "zstd", "zstd_replicated"))
-    rates = {**found["latency"], **found.get("topics", {})} if "latency" in found else None
+    rates, topics = found.get("latency"), found.get("topics")
     return {
         "throughput_ratio": ratio(plain, "records_per_s"),
         "cpu_ratio": ratio(plain, "cpu_s_per_million"),
@@ -146,6 +146,8 @@ def summary(found: Mapping[str, Any]) -> dict[str, Any]:
         "zstd_replicated_cpu_ratio": ratio(replicated, "cpu_s_per_million"),
         "latency_ms": brief(rates),
         "largest_lag_ms": largest_lag_ms(rates),
+        "many_topics_latency_ms": brief(topics),
+        "many_topics_largest_lag_ms": largest_lag_ms(topics),
         "far": {
             distance_ms: {
                 "round_trip_ms": told["round_trip_ms"],
