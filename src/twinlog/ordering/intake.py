@@ -7,6 +7,7 @@ chain's thread.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -73,11 +74,14 @@ class Intake:
         return free
 
     def _ask(self, covered: Covered) -> None:
-        before = self._mark
+        before, began = self._mark, time.monotonic()
         try:
             self._mark = max(before, covered())
             self.trouble = None
         except TwinlogError as error:
             self.trouble = error  # it may come back: what waits goes on waiting
         news = self._held[0][0] < self._mark
-        self._pause_s = self._pace.next_pause_s(news=news, trouble=self.trouble is not None)
+        took_s = time.monotonic() - began
+        self._pause_s = self._pace.next_pause(
+            news=news, trouble=self.trouble is not None, took_s=took_s
+        ).most_s

@@ -9,7 +9,6 @@ import pytest
 
 import twinlog
 from tests.conftest import program_environment
-from twinlog.client.pace import LEAST_S, PAUSES_S, TROUBLED_S, Pace
 from twinlog.errors import UsageError
 from twinlog.wire.access import Access, Protocol
 from twinlog.wire.driver import is_certain
@@ -34,14 +33,6 @@ def test_every_exported_name_is_there() -> None:
 def test_a_name_that_is_not_exported_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="Broker"):
         twinlog.Broker  # noqa: B018
-
-
-def test_the_pace_slows_down_without_news_and_is_quick_again_after_some() -> None:
-    pace = Pace()
-    slower = [pace.next_pause_s(news=False, trouble=False) for _ in range(6)]
-    assert slower == [*PAUSES_S[1:], PAUSES_S[-1], PAUSES_S[-1]]
-    assert pace.next_pause_s(news=True, trouble=True) == LEAST_S
-    assert pace.next_pause_s(news=False, trouble=True) == TROUBLED_S
 
 
 @pytest.mark.parametrize(
