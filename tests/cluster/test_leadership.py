@@ -45,6 +45,10 @@ def leaders(bus: Bus, site: str) -> set[bool]:
     return {one.leader == one.replicas[0] for one in found.partitions}
 
 
+def are_spread(bus: Bus, site: str) -> Callable[[], bool]:
+    return lambda: leaders(bus, site) == {True}
+
+
 class Reader:
     """Reads one partition of its own choice on librdkafka, from its beginning."""
 
@@ -118,6 +122,8 @@ def test_consumers_without_a_group_go_on_at_the_next_record_there_and_back(pair:
                 # The old site was started again: it must not have come past what clients read now.
                 assert all(epochs(pair, new)[part] >= epoch for part, epoch in epochs(pair, old).items())
                 assert leaders(pair, new) == {True}
+                # Nobody waits for Kafka's own look, which comes every five minutes.
+                moving.wait_for("the standby's leaders are spread", are_spread(pair, old))
         finally:
             for one in readers:
                 one.end()

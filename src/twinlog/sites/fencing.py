@@ -7,6 +7,10 @@ The fence is complete when no client is served any more, which is looked up amon
 sockets; of brokers that run elsewhere it is taken to be when their logs stand still. A broker's network
 thread closes one connection each time that it wakes up, and a quiet one wakes up three times a second;
 `stirred` keeps them awake, so that a hundred idle connections go as quickly as one.
+
+A client's last connection should not go together with its others. librdkafka (2.16 at least) asks for
+metadata when it loses one, and if the answer waits inside it while the last one goes, it never asks its
+bootstrap address again: it would stay with this site. `thin` takes the others a moment earlier.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 
 import psutil
@@ -32,17 +36,44 @@ STIRRERS = 12
 STIR_EVERY_S = 0.002
 CONNECT_TIMEOUT_S = 0.5
 JOIN_TIMEOUT_S = 2.0
+# Between a client's other connections and its last one: by then what it asked about the others was answered,
+# and its own threads have seen the answer, on a busy machine too.
+PARTING_S = 0.3
 # The beginning of a TLS record of 16 KiB: whatever follows, byte by byte, is read and waited with.
 _LONG_RECORD = b"\x16\x03\x01\x40\x00"
 _MORE = b"\x01"
 
 Connection = tuple[int, str, int]  # the broker's port, and the client's address and port
+Running = Mapping[int, psutil.Process]  # by the broker's id
+
+
+def thin(cluster: Cluster, layout: SiteLayout, running: Running) -> None:
+    """Leave clients one broker, and there half of their connections, those last used; then wait a moment."""
+    *others, last = cluster.brokers()
+    for broker in others:
+        _allow(cluster, broker.id, FENCED)
+    node = next((one for one in _nodes(layout) if one.id == last.id and one.id in running), None)
+    if node is not None:
+        served = _open(running[node.id], set(node.ports.values()))
+        mine = {node.ports[listener] for listener in _CLIENTS}
+        room = room_for_half(len(served), sum(port in mine for port, *_ in served))
+        _allow(cluster, last.id, str(room))
+    threading.Event().wait(PARTING_S)
+
+
+def room_for_half(served: int, clients: int) -> int:
+    """How many connections a broker may have so that half of its clients' go: all kinds are counted."""
+    return max(served - clients // 2, 1)
 
 
 def fence(cluster: Cluster) -> None:
     """Keep clients out of every live broker; connections go in the moments after."""
     for broker in cluster.brokers():
-        configs.alter(cluster, configs.Kind.BROKER, str(broker.id), values={SETTING: FENCED})
+        _allow(cluster, broker.id, FENCED)
+
+
+def _allow(cluster: Cluster, broker_id: int, connections: str) -> None:
+    configs.alter(cluster, configs.Kind.BROKER, str(broker_id), values={SETTING: connections})
 
 
 @contextmanager
@@ -99,26 +130,28 @@ def is_fenced(cluster: Cluster) -> bool:
     return all(found[name][SETTING].value == FENCED for name in names)
 
 
-def brokers(layout: SiteLayout) -> list[psutil.Process]:
+def brokers(layout: SiteLayout) -> Running:
     """The brokers of this machine, to be looked for once: that means a look at every process."""
-    return list(processes.find(_nodes(layout)).values())
+    return processes.find(_nodes(layout))
 
 
-def clients(layout: SiteLayout, running: Iterable[psutil.Process]) -> frozenset[Connection]:
+def clients(layout: SiteLayout, running: Running) -> frozenset[Connection]:
     """The client connections to brokers that are open now."""
     ports = {node.ports[listener] for node in _nodes(layout) for listener in _CLIENTS}
-    found: set[Connection] = set()
-    for process in running:
-        try:
-            open_now = process.net_connections(kind="tcp")
-        except psutil.Error:
-            continue  # it has just ended, and its connections with it
-        found |= {
-            (one.laddr.port, *one.raddr)
-            for one in open_now
-            if one.status == psutil.CONN_ESTABLISHED and one.laddr.port in ports
-        }
-    return frozenset(found)
+    return frozenset(one for process in running.values() for one in _open(process, ports))
+
+
+def _open(process: psutil.Process, ports: set[int]) -> set[Connection]:
+    """The connections that a process has accepted at some ports."""
+    try:
+        found = process.net_connections(kind="tcp")
+    except psutil.Error:
+        return set()  # it has just ended, and its connections with it
+    return {
+        (one.laddr.port, *one.raddr)
+        for one in found
+        if one.status == psutil.CONN_ESTABLISHED and one.laddr.port in ports
+    }
 
 
 def still_served(now: frozenset[Connection], before: frozenset[Connection]) -> int:

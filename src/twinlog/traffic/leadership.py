@@ -1,4 +1,4 @@
-"""Leader epochs of a site that is about to open: raised above those of the old one.
+"""Who leads at a site whose role changes: the epochs where it is about to open, the leaders after its start.
 
 A consumer remembers under which leader epoch its last record was written and, when it finds another leader,
 asks that one where the epoch ended (KIP-320). Epochs count elections, and each site counts its own: one that
@@ -9,10 +9,14 @@ it ended there where the logs do. They are raised so far that the old site, whic
 does not catch up; else the way back would lead consumers back in the log.
 
 An election needs a second replica in sync. A partition without one keeps its epoch.
+
+After a start the broker that was there first leads nearly all partitions, until Kafka looks again, which it
+does every five minutes. The link has most to copy just then, so `spread` has leaders elected at once.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 
@@ -29,6 +33,8 @@ from twinlog.wire.topics import Partition
 # back, and one when the preferred leader is.
 ELECTIONS_BESIDES = 2
 RAISE_S = 3.0  # clients wait meanwhile, and an epoch that is too low costs them less than a longer wait
+IN_SYNC_S = 3.0  # so long the brokers of a site that was started may take; who is late is not elected
+LOOK_AGAIN_S = 0.1
 
 Order = tuple[int, ...]  # of a partition's replicas; the first is preferred as leader
 
@@ -101,3 +107,22 @@ def _raise(cluster: Cluster, wanted: Mapping[TopicPartition, int], names: Sequen
         orders = {place: turns[-left] for place, turns in due.items() if len(turns) >= left}
         reassignments.begin(cluster, orders)
         elections.elect_preferred(cluster, orders)
+
+
+def spread(ground: Ground, site: str) -> None:
+    """Have the partitions of a site that was started led by the replicas that stand first, if in sync."""
+    cluster = ground.cluster(site)
+    pause, deadline = threading.Event(), Deadline(IN_SYNC_S)
+    try:
+        names = sorted({topic for topic, _ in ground.mirrored(cluster)})
+        while (late := _led_by_others(cluster, names)) and not deadline.passed:
+            able = [place for place, one in late.items() if one.replicas[0] in one.isr]
+            elections.elect_preferred(cluster, able)
+            pause.wait(LOOK_AGAIN_S)
+    except TwinlogError as error:
+        ground.progress.note(f"the leaders of site {site} stay as they are for now: {error}")
+
+
+def _led_by_others(cluster: Cluster, names: Sequence[str]) -> dict[TopicPartition, Partition]:
+    found = _partitions(cluster, names)
+    return {place: one for place, one in found.items() if one.leader != one.replicas[0]}

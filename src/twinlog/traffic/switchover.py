@@ -20,7 +20,7 @@ from twinlog.ops.rights import rights as rights_in
 from twinlog.sites import fencing, holds, local, processes
 from twinlog.sites.layout import Node
 from twinlog.spec.model import Role
-from twinlog.traffic import electorate, newcomers
+from twinlog.traffic import electorate, leadership, newcomers
 from twinlog.traffic.ground import Ground, wait
 from twinlog.traffic.moves import Move
 from twinlog.wire import acls, departures, offsets, transactions
@@ -49,13 +49,16 @@ def fence(ground: Ground, move: Move) -> Move:
     layout = ground.home.layout(site)
     running = fencing.brokers(layout)
     # Taken for the second time, the fence stands already: whoever is there now has come since.
-    before = frozenset() if fencing.is_fenced(cluster) else fencing.clients(layout, running)
+    stands = fencing.is_fenced(cluster)
+    before = frozenset() if stands else fencing.clients(layout, running)
 
     def served() -> str:
         left = fencing.still_served(fencing.clients(layout, running), before)
         return f"{left} clients are served" if left else ""
 
     with fencing.stirred(layout):
+        if not stands:
+            fencing.thin(cluster, layout, running)
         fencing.fence(cluster)
         wait(
             served,
@@ -229,6 +232,7 @@ def settle_source(ground: Ground, move: Move) -> Move:
     """Give the old site the standby's settings, say so in its role record, and empty its groups."""
     apply.settle(ground.home, [move.source], ground.progress, yes=False)
     if ground.is_ours(move.source):
+        leadership.spread(ground, move.source)
         # Their members are moving to the other site; while they are remembered no offsets can be copied.
         departures.expel(ground.cluster(move.source), is_copied)
     return move

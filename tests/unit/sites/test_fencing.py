@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from twinlog.sites.fencing import still_served
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twinlog.sites.fencing import room_for_half, still_served
 
 CLIENT, CLIENT_TLS = 9000, 9001
 
@@ -27,3 +30,14 @@ def test_one_that_came_since_waits_at_each_port_and_is_not_served() -> None:
 
 def test_more_than_one_that_came_since_were_let_in_before_the_fence_stood() -> None:
     assert still_served(of((CLIENT, 7), (CLIENT, 8), (CLIENT, 9)), of()) == 2
+
+
+@given(clients=st.integers(0, 2000), others=st.integers(0, 50))
+def test_half_of_the_clients_goes_first_and_what_is_not_theirs_is_counted_too(
+    clients: int, others: int
+) -> None:
+    room = room_for_half(clients + others, clients)
+    assert room >= 1  # a broker without any connection would be no broker
+    if clients + others:
+        assert clients + others - room <= clients // 2
+        assert others + clients - clients // 2 <= max(room, 1)
