@@ -26,7 +26,7 @@ from twinlog.client.batch import HEAR_EVERY, Batch
 from twinlog.client.outcomes import NotDone, Outcome
 from twinlog.client.partitioning import Turns
 from twinlog.client.promise import Promise
-from twinlog.client.sent import Sent, fresh
+from twinlog.client.sent import Sent, kind_of
 from twinlog.client.standby import Standby
 from twinlog.client.watch import Watch
 from twinlog.client.ways import Ways, of_user
@@ -41,7 +41,7 @@ Keyless = Literal["sticky", "turns"]
 MOST_AT_TWIN = 100_000  # writes for acks=twin that are under way
 MOST_AT_ONCE = 50_000  # unanswered records; librdkafka's queue takes twice as many
 SERVE_S = 0.1
-STAND_BACK_S = 0.002  # of the thread that hears, while senders do so themselves
+STAND_BACK_S = 0.01  # of the thread that hears, while senders do so themselves and nobody wants an answer
 MANY = 64  # sends while it was away, or heard: the next answers are heard by the sender
 LOOK_S = 10.0  # for a topic's first look at the active
 
@@ -77,6 +77,7 @@ class Producer:
         self._sender = Sender(
             active, timeout_s=timeout_s, tuning=self._ways.tuning, settings=self._ways.settings
         )
+        self._kind = kind_of(self._sender)
         self._standby = Standby(standby) if standby is not None else None
         self._watch: Watch | None = None
         self._known: dict[str, int] = {}  # topics that the active has, with their partitions
@@ -116,10 +117,7 @@ class Producer:
         """Write a record; what it returns ends with what became of it."""
         if topic not in self._plain or acks is not None:
             return self._send_with_care(Outgoing(topic, value, key, headers, partition, timestamp_ms), acks)
-        sent = Sent()  # as `sent.fresh` makes it, without the call
-        sent.sender = sender = self._sender
-        sent.offset = -1
-        sent.more = None
+        sender, sent = self._sender, self._kind()
         where = ANY_PARTITION if partition is None else partition
         try:
             if headers or timestamp_ms is not None:
@@ -192,7 +190,7 @@ class Producer:
 
     def _send_with_care(self, record: Outgoing, acks: Acks | None) -> Sent:
         """Write a record of any kind: the first of a topic, one for acks=twin, one that waits for room."""
-        sent = fresh(self._sender)
+        sent = self._kind()
         promise: Promise | None = None
         try:
             if (self._acks if acks is None else _check(acks)) == "twin":
@@ -279,7 +277,8 @@ class Producer:
             if is_needed:
                 self._sender.serve(SERVE_S)
             else:
-                self._is_ending.wait(STAND_BACK_S)
+                self._sender.wanted.wait(STAND_BACK_S)
+                self._sender.wanted.clear()
             is_busy = self._hearers > 0 or self._sends - before >= MANY
             is_needed = self._sender.has_listeners or self._sender.waiters > 0 or not is_busy
             if self._watch is not None:

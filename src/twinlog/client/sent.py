@@ -1,17 +1,19 @@
 """One write under way, as the caller holds it: it ends with an outcome, and is used like a Future.
 
-A Producer makes one for each record, field by field: a constructor of our own would cost as much as all
-else that a record costs here. With acks="all" it ends when the driver has told where the record is, and
-its outcome is made when it is asked for: most programs send a million records and look at a few, and an
-object less for each is one less for the garbage collector to look at. What few writes need (callbacks,
-an end that is not Done) is kept apart. All writes of a producer wait at one place, because a lock for
-each would cost more than the record. Callbacks run in the producer's threads.
+A Producer makes one for each record, and has a kind of its own for that (`kind_of`): who sends is the same
+for all of its writes, and a field that nobody has set yet reads as nothing known, so a new one is an empty
+object and no more. A constructor of our own would cost as much as all else that a record costs here. With
+acks="all" it ends when the driver has told where the record is, and its outcome is made when it is asked
+for: most programs send a million records and look at a few, and an object less for each is one less for the
+garbage collector to look at. What few writes need (callbacks, an end that is not Done) is kept apart. All
+writes of a producer wait at one place, because a lock for each would cost more than the record. Callbacks
+run in the producer's threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from twinlog.client.outcomes import Done, NotDone, Outcome, Unknown
 from twinlog.wire.driver import LOG, Sender
@@ -30,13 +32,21 @@ class _More:
 class Sent:
     """A write; `result` waits for its outcome."""
 
-    __slots__ = ("more", "offset", "partition", "sender")
+    __slots__ = ("more", "offset", "partition")
 
-    # All but the partition are set by whoever makes one.
-    sender: Sender
+    sender: ClassVar[Sender]
     partition: int
     offset: int  # -1, or what the driver told; set after the partition: whoever sees it sees both
     more: _More | None
+
+    if not TYPE_CHECKING:  # else any name would pass for a field
+
+        def __getattr__(self, name: str) -> Any:
+            """What is not known yet; only called for fields that nobody has set."""
+            try:
+                return _UNKNOWN[name]
+            except KeyError:
+                raise AttributeError(f"a write has no '{name}'") from None
 
     def done(self) -> bool:
         """True if it has ended."""
@@ -48,6 +58,7 @@ class Sent:
             sender = self.sender
             with sender.answered:
                 sender.waiters += 1
+                sender.wanted.set()
                 try:
                     has_ended = sender.answered.wait_for(self.done, timeout)
                 finally:
@@ -77,7 +88,8 @@ class Sent:
         else:
             self.partition = message.partition()
             self.offset = offset
-            if self.more is not None:
+            # Asked in this order: a field that nobody has set is slow to read, and most writes have no more.
+            if self.sender.has_listeners and self.more is not None:
                 self._call(self.more)
 
     __call__ = told  # given to the driver as it is: a bound method would be one more object for each record
@@ -102,13 +114,12 @@ class Sent:
                 LOG.exception("a callback of a write failed")
 
 
-def fresh(sender: Sender) -> Sent:
-    """A write that nothing is known of yet."""
-    sent = Sent()
-    sent.sender = sender
-    sent.offset = -1
-    sent.more = None
-    return sent
+_UNKNOWN: Mapping[str, Any] = {"offset": -1, "partition": -1, "more": None}
+
+
+def kind_of(sender: Sender) -> type[Sent]:
+    """The writes of one sender."""
+    return type("Sent", (Sent,), {"__slots__": (), "__module__": Sent.__module__, "sender": sender})
 
 
 def failure(sender: Sender, error: Any, message: Any) -> NotDone | Unknown:

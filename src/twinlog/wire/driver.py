@@ -138,6 +138,7 @@ class Sender:
         self.answered = threading.Condition()  # notified after answers were told
         self.has_listeners = False  # True once somebody wants to be called with an answer
         self.waiters = 0  # who waits for `answered` just now
+        self.wanted = threading.Event()  # set by those who begin to
         self._where = ",".join(access.bootstrap)
         self._fatal: KafkaError | None = None  # why the driver has given up for good
         self._producer: Any = confluent.Producer(used, logger=LOG)

@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 
 from twinlog import Done, NotDone, Unknown
-from twinlog.client.sent import Sent
-from twinlog.client.sent import fresh as fresh_of
+from twinlog.client.sent import Sent, kind_of
 from twinlog.wire.driver import Failed, Sender
 
 
@@ -20,6 +19,7 @@ class Desk:
         self.answered = threading.Condition()
         self.has_listeners = False
         self.waiters = 0
+        self.wanted = threading.Event()
 
     def failure(self, error: Any, _: Any) -> Failed:
         return Failed(str(error), "why?", is_certain=error == "too large")
@@ -37,7 +37,7 @@ class Message:
 
 
 def fresh() -> Sent:
-    return fresh_of(cast(Sender, Desk()))
+    return kind_of(cast(Sender, Desk()))()
 
 
 def test_a_write_ends_with_what_it_was_told() -> None:
@@ -96,3 +96,19 @@ def test_who_waits_is_woken_by_the_end() -> None:
         sent.sender.answered.notify_all()
     thread.join(30)
     assert got == [Done(3, 5)]
+
+
+def test_of_a_write_that_nobody_was_told_of_nothing_is_known() -> None:
+    sent = fresh()
+    assert (sent.partition, sent.offset, sent.more) == (-1, -1, None)
+    with pytest.raises(AttributeError):
+        _ = sent.partitions  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        sent.note = "of the caller's own"  # type: ignore[attr-defined]
+
+
+def test_writes_of_two_senders_are_kept_apart() -> None:
+    one, other = fresh(), fresh()
+    assert one.sender is not other.sender
+    assert isinstance(one, Sent) and isinstance(other, Sent)
+    assert not hasattr(one, "__dict__")
