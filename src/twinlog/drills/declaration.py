@@ -29,10 +29,10 @@ kafka:
   offsets.topic.num.partitions: 3
   transaction.state.log.num.partitions: 3
 sites:
-  a: {{brokers: {brokers[a]}, controllers: {size.controllers}, listen: {hosts[a]}}}
-  b: {{brokers: {brokers[b]}, listen: {hosts[b]}}}
+  a: {{brokers: {brokers[a]}, controllers: {size.controllers}, listen: {hosts[a]}, jvm: {jvm}}}
+  b: {{brokers: {brokers[b]}, listen: {hosts[b]}, jvm: {jvm}}}
 topics:
-  {orders}: {{partitions: 12}}
+  {orders}: {{partitions: 24}}
   {payments}: {{partitions: 6}}
 users:
   {user}: {{produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}}
@@ -44,6 +44,8 @@ gate:
   witness: {hosts[witness]}:{ports[2]}
 """
 PLACES = ("a", "b", WITNESS)
+# A drill is over before a thorough compiler has earned its time, and clients need the same processors.
+JVM = "[-XX:TieredStopAtLevel=1]"
 
 
 def declare(directory: Path, scenario: Scenario, promote: Promote, joined: Network | None) -> Home:
@@ -56,6 +58,7 @@ def declare(directory: Path, scenario: Scenario, promote: Promote, joined: Netwo
         size=size,
         brokers={"a": _brokers(size.brokers, own[:1]), "b": _brokers(size.standby_brokers, own[1:])},
         kafka_version=scenario.kafka_version,
+        jvm=JVM,
         hosts=hosts,
         orders=ORDERS,
         payments=PAYMENTS,

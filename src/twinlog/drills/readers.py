@@ -14,12 +14,15 @@ from twinlog.drills.history import Commit, Happening, Outcome, Read
 from twinlog.drills.reach import gate_access, tuning_of
 from twinlog.drills.writers import Stage
 from twinlog.errors import TwinlogError
+from twinlog.wire.driver import Settings
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.receiver import Received, Receiver
 
 COMMIT_EVERY_S = 0.5
 TAKE_S = 0.2
 MOST_AT_ONCE = 500
+# As the readers in Java have it: without a wait for more there would be a fetch for every record or two.
+FETCHING: Settings = {"fetch.min.bytes": 10_000, "fetch.wait.max.ms": 200}
 
 
 class Handed:
@@ -66,7 +69,7 @@ def read_in_group(stage: Stage) -> None:
         group=client.group,
         start="earliest",
         tuning=tuning_of(stage.home),
-        settings={"client.id": client.name},
+        settings={"client.id": client.name, **FETCHING},
     )
     receiver.subscribe(client.topics, handed.lose)
     while not stage.stop.is_set():
@@ -92,7 +95,9 @@ def read_from_twin(stage: Stage) -> None:
     while not stage.stop.is_set():
         term = stage.home.state().term
         try:
-            with Consumer.of_bus(stage.home.file, USER, client.group, client.topics, read="twin") as consumer:
+            with Consumer.of_bus(
+                stage.home.file, USER, client.group, client.topics, settings=FETCHING, read="twin"
+            ) as consumer:
                 _read(stage, consumer, term)
         except TwinlogError:
             stage.stop.wait(TAKE_S)
@@ -101,8 +106,7 @@ def read_from_twin(stage: Stage) -> None:
 def _read(stage: Stage, consumer: Consumer, term: int) -> None:
     handed = Handed(stage)
     while not stage.stop.is_set() and stage.home.state().term == term:
-        record = consumer.poll(TAKE_S)
-        if record is not None:
+        for record in consumer.poll_many(TAKE_S, MOST_AT_ONCE):
             handed.take(record, twin=True)
         if handed.are_due:
             try:
