@@ -30,9 +30,10 @@ from twinlog.sites.local import Kafka
 STOP_TIMEOUT_S = {True: 90.0, False: 20.0}  # writers wait for what they have sent
 KILL_TIMEOUT_S = 10.0
 LOOK_AGAIN_S = 0.1
-# In the world clients have machines of their own; here they give way to the bus that they share one with.
-# They stay in the drill's session, because Linux shares processors out by sessions first: together they
-# count as one. A group of their own each, because Ctrl-C is for the runner, which then stops its clients.
+# In the world clients have machines of their own; here those that are always busy give way to the bus that
+# they share one with. They stay in the drill's session, because Linux shares processors out by sessions
+# first, so together they count as one; in groups of their own, because Ctrl-C is for the runner, which then
+# stops its clients. Clients in Java have sessions of their own: idle but for the moments after a move.
 GIVES_WAY = ("nice", "-n", "10")
 APART = 0
 SUCCESSES = (b'"outcome":"ok"', b'"op":"read"')
@@ -182,12 +183,12 @@ class Load:
         log = self._log(client)
         words = java_clients.command(client, self.names, file, bootstrap, self._rate)
         process = subprocess.Popen(
-            [*GIVES_WAY, *self._place(client), *kafka.command(), *words],
+            [*self._place(client), *kafka.command(), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            process_group=APART,
+            start_new_session=True,
         )
         performer = Performer(client, process, Successes(self._history(client)), log)
         recorder = Recorder(self._history(client))

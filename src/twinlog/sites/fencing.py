@@ -18,7 +18,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 
 import psutil
@@ -47,8 +47,11 @@ Connection = tuple[int, str, int]  # the broker's port, and the client's address
 Running = Mapping[int, psutil.Process]  # by the broker's id
 
 
-def thin(cluster: Cluster, layout: SiteLayout, running: Running) -> None:
-    """Leave clients one broker, and there half of their connections, those last used; then wait a moment."""
+def thin(cluster: Cluster, layout: SiteLayout, running: Running) -> frozenset[int]:
+    """Leave clients one broker, and there half of their connections, those last used; then wait a moment.
+
+    Returns the brokers that are fenced already: each is asked by itself, and clients wait meanwhile.
+    """
     *others, last = cluster.brokers()
     for broker in others:
         _allow(cluster, broker.id, FENCED)
@@ -59,6 +62,7 @@ def thin(cluster: Cluster, layout: SiteLayout, running: Running) -> None:
         room = room_for_half(len(served), sum(port in mine for port, *_ in served))
         _allow(cluster, last.id, str(room))
     threading.Event().wait(PARTING_S)
+    return frozenset(broker.id for broker in others)
 
 
 def room_for_half(served: int, clients: int) -> int:
@@ -66,10 +70,11 @@ def room_for_half(served: int, clients: int) -> int:
     return max(served - clients // 2, 1)
 
 
-def fence(cluster: Cluster) -> None:
-    """Keep clients out of every live broker; connections go in the moments after."""
+def fence(cluster: Cluster, fenced: Container[int] = ()) -> None:
+    """Keep clients out of every live broker, but for those that do; connections go in the moments after."""
     for broker in cluster.brokers():
-        _allow(cluster, broker.id, FENCED)
+        if broker.id not in fenced:
+            _allow(cluster, broker.id, FENCED)
 
 
 def _allow(cluster: Cluster, broker_id: int, connections: str) -> None:

@@ -33,6 +33,7 @@ from twinlog.wire.topics import Partition
 # back, and one when the preferred leader is.
 ELECTIONS_BESIDES = 2
 RAISE_S = 3.0  # clients wait meanwhile, and an epoch that is too low costs them less than a longer wait
+HEARD_S = 0.5
 IN_SYNC_S = 3.0  # so long the brokers of a site that was started may take; who is late is not elected
 LOOK_AGAIN_S = 0.1
 
@@ -70,15 +71,14 @@ def raise_epochs(ground: Ground, move: Move) -> Move:
     try:
         wanted = {place: wanted_epoch(one) for place, one in _partitions(source, names).items()}
         _raise(target, wanted, names)
-        now = _partitions(target, names)
-        behind = [place for place, one in now.items() if one.leader_epoch < wanted.get(place, 0)]
+        behind = _behind(target, wanted, names)
     except TwinlogError as error:
         # No reason to leave clients where they are: they go on, some of them with records that they had.
         ground.progress.note(f"the leader epochs of site {move.target} were not raised: {error}")
         return move
     if behind:
-        topic, partition = behind[0]
-        able = len(now[topic, partition].isr)
+        (topic, partition), first = next(iter(behind.items()))
+        able = len(first.isr)
         ground.progress.note(
             f"consumers may read records of {len(behind)} partitions again: the leader epoch of"
             f" {topic}-{partition} could not be raised in {RAISE_S:g} s, with {able} replicas in sync"
@@ -89,6 +89,19 @@ def raise_epochs(ground: Ground, move: Move) -> Move:
 def _partitions(cluster: Cluster, names: Sequence[str]) -> dict[TopicPartition, Partition]:
     found = topics.describe(cluster, names)
     return {(topic.name, one.index): one for topic in found for one in topic.partitions}
+
+
+def _behind(
+    cluster: Cluster, wanted: Mapping[TopicPartition, int], names: Sequence[str]
+) -> dict[TopicPartition, Partition]:
+    """The partitions whose epochs are too low; brokers hear of elections a little after they were held."""
+    pause, deadline = threading.Event(), Deadline(HEARD_S)
+    while True:
+        now = _partitions(cluster, names)
+        behind = {place: one for place, one in now.items() if one.leader_epoch < wanted.get(place, 0)}
+        if deadline.passed or all(len(one.isr) < 2 for one in behind.values()):
+            return behind
+        pause.wait(LOOK_AGAIN_S / 2)
 
 
 def _raise(cluster: Cluster, wanted: Mapping[TopicPartition, int], names: Sequence[str]) -> None:

@@ -57,9 +57,7 @@ def fence(ground: Ground, move: Move) -> Move:
         return f"{left} clients are served" if left else ""
 
     with fencing.stirred(layout):
-        if not stands:
-            fencing.thin(cluster, layout, running)
-        fencing.fence(cluster)
+        fencing.fence(cluster, () if stands else fencing.thin(cluster, layout, running))
         wait(
             served,
             FENCE_TIMEOUT_S,
