@@ -9,7 +9,7 @@ nothing: what a thread does goes on, and records that it has read by then are ha
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -35,7 +35,8 @@ class AsyncProducer:
         self._thread: ThreadPoolExecutor | None = ThreadPoolExecutor(
             1, thread_name_prefix="twinlog-async-producer"
         )
-        self._turn = asyncio.Lock()  # hands itself on in the order in which it was asked for
+        # For each topic: a lock hands itself on in the order in which it was asked for.
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._ended: deque[tuple[asyncio.Future[Outcome], Sent]] = deque()
         self._is_called = False
 
@@ -90,8 +91,8 @@ class AsyncProducer:
         return loop
 
     async def _sent(self, record: Outgoing, acks: Acks | None) -> Sent:
-        """Send a record, in the other thread if that may take a while; none overtakes one that waits."""
-        async with self._turn:
+        """Send a record, in the other thread if that may take a while; none of its topic overtakes it."""
+        async with self._turns[record.topic]:
             sent = self._producer.send_at_once(record) if acks is None else None
             if sent is not None:
                 return sent
