@@ -1,8 +1,9 @@
-"""How quick the commands are: `topic list` beside Kafka's own tool, and `group lag` over many groups.
+"""How quick the commands are: `topic list` beside Kafka's own tool, `group lag` over many groups, any start.
 
 Run by `make bench-cli`. Both tools get the same site, the same user's rights and a client file, and take
 turns, so that a busy moment of the machine hits both; each runs as its users run it, from nothing.
-Kafka's tool runs with the options of its own start script. The last line on stdout is JSON.
+Kafka's tool runs with the options of its own start script. Every command is asked for its help, and those
+that look at nothing but this machine are run: the slowest of them is named. The last line on stdout is JSON.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
+
 from bench.ground import ACTIVE, Ground, ground, interruptible, say
+from twinlog.cli import app
 from twinlog.progress import Silent
 from twinlog.sites.local import ensure_kafka
 from twinlog.wire import groups, topics
@@ -40,6 +45,9 @@ SCRIPT_OPTIONS = [
 TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
 LAG_TOPICS, LAG_PARTITIONS, LAG_GROUPS = 20, 50, 200  # 1,000 partitions; a group reads five
 RECORD_LAG = 3
+# What shows something without asking a site.
+ALONE = ("version", "schema", "completion bash", "host check", "certs status", "drill list", "logs")
+STARTS = 2  # of each; the quicker one counts: a busy moment of the machine is not the command's
 
 
 def options() -> argparse.Namespace:
@@ -151,6 +159,35 @@ def measure_lag(on: Ground, turns: int) -> dict[str, Any]:
     }
 
 
+def named(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command and every group of commands, by its words."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield (*words, name)
+        if isinstance(command, click.Group):
+            yield from named(command, (*words, name))
+
+
+def measure_starts(directory: Path) -> dict[str, Any]:
+    """The help of every command, and what needs no site."""
+    commands = [(), *named(app.program())]
+    runs = [(*words, "--help") for words in commands] + [tuple(line.split()) for line in ALONE]
+    took: dict[str, float] = {}
+    for words in runs:
+        # 3: something was found, on this host or among certificates.
+        seconds = min(timed(program(*words), directory, (0, 3))[0] for _ in range(STARTS))
+        took[" ".join(words)] = seconds
+    slowest = max(took, key=lambda line: took[line])
+    say(f"{len(took)} starts, the slowest: twinlog {slowest}, {took[slowest]:.2f} s")
+    return {
+        "starts": len(took),
+        "start_s": round(statistics.median(took.values()), 3),
+        "slowest_start": slowest,
+        "slowest_start_s": round(took[slowest], 3),
+    }
+
+
 def main() -> None:
     """Measure and print."""
     chosen = options()
@@ -158,6 +195,7 @@ def main() -> None:
         say("making topics and groups")
         prepare_lag(on)
         found = measure_list(on, chosen.turns) | measure_lag(on, chosen.turns)
+        found |= measure_starts(on.directory)
     print(json.dumps(found | {"load_average": [round(load, 1) for load in os.getloadavg()]}))
 
 

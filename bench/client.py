@@ -8,6 +8,7 @@ The first pairs warm up. Garbage is collected before each slice, so that nobody 
 
 - Writing: bare is `produce` with a callback that notes partition and offset or the error, and `poll(0)`
   after each record, as its documentation shows it; then `flush`. Ours keeps every `Sent`, or the outcomes.
+  Records are bare values, or have a key and a header of their own too (`send_keyed`).
 - Reading: every slice reads the same records of the same partition, which the broker has in its cache,
   and begins when the first has come. Who does not read is paused, or it would read ahead meanwhile. Both
   look at the value only; or both have a tuple of all seven fields of each record (`..._whole`): topic,
@@ -44,6 +45,7 @@ TOPIC, PARTITION, USER = "records", 0, "client"
 VALUE_FIELD: Final = 4  # of a whole record
 WARM_UP = 3  # slices of each that do not count
 VALUE = b"v" * 1024
+HEADER = "trace"
 TIMEOUT_S = 120.0
 LIMIT = 0.95  # of the bare rate
 
@@ -137,10 +139,12 @@ def write_pairs(on: Ground, producer: Producer, records: int) -> list[Pair]:
     bare = confluent_kafka.Producer(
         {**settings(on, Role.PRODUCER), "acks": "all", "partitioner": "murmur2_random"}
     )
+    keys = [b"customer %d" % number for number in range(records)]
 
-    def bare_write() -> None:
-        refused: list[Any] = []
+    def listening() -> tuple[Callable[[Any, Any], None], list[tuple[int, int]], list[Any]]:
+        """Who is told, and what he notes: places, and errors."""
         done: list[tuple[int, int]] = []
+        refused: list[Any] = []
 
         def told(error: Any, message: Any) -> None:
             if error is None:
@@ -148,10 +152,27 @@ def write_pairs(on: Ground, producer: Producer, records: int) -> list[Pair]:
             else:
                 refused.append(error)
 
+        return told, done, refused
+
+    def bare_write() -> None:
+        told, done, refused = listening()
         for _ in range(records):
             while True:
                 try:
                     bare.produce(TOPIC, VALUE, on_delivery=told)
+                    break
+                except BufferError:
+                    bare.poll(0.1)
+            bare.poll(0)
+        bare.flush(TIMEOUT_S)
+        assert len(done) == records and not refused
+
+    def bare_write_keyed() -> None:
+        told, done, refused = listening()
+        for key in keys:
+            while True:
+                try:
+                    bare.produce(TOPIC, VALUE, key, headers=[(HEADER, key)], on_delivery=told)
                     break
                 except BufferError:
                     bare.poll(0.1)
@@ -164,12 +185,21 @@ def write_pairs(on: Ground, producer: Producer, records: int) -> list[Pair]:
         producer.flush()
         assert all(one.offset >= 0 for one in sent)
 
+    def send_keyed() -> None:
+        sent = [producer.send(TOPIC, VALUE, key, [(HEADER, key)]) for key in keys]
+        producer.flush()
+        assert all(one.offset >= 0 for one in sent)
+
     def send_many() -> None:
         outcomes = producer.send_many([Outgoing(TOPIC, VALUE)] * records)
         assert all(type(one) is Done for one in outcomes)
 
-    without_us = Way(bare_write)
-    return [Pair("send", without_us, Way(send)), Pair("send_many", without_us, Way(send_many))]
+    # The first that are written have no keys: those are the records that are read.
+    return [
+        Pair("send", Way(bare_write), Way(send)),
+        Pair("send_keyed", Way(bare_write_keyed), Way(send_keyed)),
+        Pair("send_many", Way(bare_write), Way(send_many)),
+    ]
 
 
 @contextmanager

@@ -6,6 +6,7 @@ broker and brings it back.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 from tests.cluster.conftest import Bus, MakeBus
 from tests.conftest import REPOSITORY
 from twinlog import (
+    AsyncProducer,
     Consumer,
     Done,
     NotDone,
@@ -288,6 +290,17 @@ def _reads(reader: Consumer, producer: Producer) -> bool:
 def test_a_twin_reader_of_a_topic_without_a_twin_is_refused(twin: Bus) -> None:
     with pytest.raises(UsageError, match="not mirrored"):
         Consumer.of_bus(twin.file, "stock", "stock-local", ["local"], read="twin")
+
+
+def test_twin_writes_are_awaited_with_asyncio_like_others(twin: Bus) -> None:
+    async def write() -> list[Outcome]:
+        async with AsyncProducer(Producer.of_bus(twin.file, "shop", timeout_s=WAIT_S)) as producer:
+            sends = (producer.send("orders", b"%d" % n, acks="twin" if n % 2 else None) for n in range(100))
+            return await asyncio.gather(*sends)
+
+    outcomes = asyncio.run(write())
+    assert all(isinstance(outcome, Done) for outcome in outcomes)
+    assert [one.twin for one in outcomes if isinstance(one, Done)] == [False, True] * 50
 
 
 def blocks() -> list[str]:

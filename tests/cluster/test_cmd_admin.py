@@ -7,9 +7,11 @@ import subprocess
 import threading
 import time
 import uuid
+from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -106,6 +108,83 @@ def test_quotas_of_client_ids_and_defaults_are_set_and_taken(bus: Bus) -> None:
         (row,) = bus.json("user", "quota", *owner, "--request", "150", "--site", "a")
         assert ((row["user"], row["client_id"]), row["limits"]) == (shown, {"request_percentage": 150.0})
         bus.done("user", "quota", *owner, "--unset", "request", "--site", "a")
+
+
+class Caller(NamedTuple):
+    """A client, as quotas tell clients apart."""
+
+    user: str
+    client_id: str
+
+
+BURST = 300  # records of 1 kB: half as much again as a quota of 20 kB/s lets pass at once
+# Whose quota, who is held up by it, and who is not.
+QUOTAS: dict[str, tuple[list[str], Caller, Caller | None]] = {
+    "user": (["app"], Caller("app", "any"), Caller("ledger", "any")),
+    "client id": (["--client-id", "importer"], Caller("app", "importer"), Caller("app", "other")),
+    "both": (["app", "--client-id", "importer"], Caller("app", "importer"), Caller("app", "other")),
+    "default user": (["--default-user"], Caller("app", "any"), None),
+    "default client id": (["--default-client-id"], Caller("app", "any"), None),
+}
+
+
+def writing(site: Site, caller: Caller) -> float:
+    """Write a burst; returns for how many seconds the broker said that it holds the client up."""
+    told: list[float] = []
+    settings = {
+        **site.access(caller.user).librdkafka(),
+        "client.id": caller.client_id,
+        "linger.ms": 200,  # few requests: the broker stops to listen after the one that is too much
+        "throttle_cb": lambda event: told.append(event.throttle_time),
+    }
+    producer = Producer(settings)
+    for _ in range(BURST):
+        producer.produce("orders", b"x" * 1000, partition=0)
+    assert producer.flush(FLUSH_S) == 0
+    return max(told, default=0.0)
+
+
+def reading(site: Site, caller: Caller) -> float:
+    """Read the last burst; returns for how many seconds the broker said that it holds the client up."""
+    told: list[float] = []
+    settings = {
+        **site.access(caller.user).librdkafka(),
+        "client.id": caller.client_id,
+        "group.id": f"{caller.user}-quotas",
+        "enable.auto.commit": False,
+        "throttle_cb": lambda event: told.append(event.throttle_time),
+    }
+    consumer = Consumer(settings)
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition("orders", 0), FLUSH_S)
+        consumer.assign([TopicPartition("orders", 0, end - BURST)])
+        count, deadline = 0, time.monotonic() + FLUSH_S
+        while count < BURST and not told:
+            assert time.monotonic() < deadline, f"{count} of {BURST} records"
+            message = consumer.poll(1.0)
+            count += message is not None and message.error() is None
+    finally:
+        consumer.close()
+    return max(told, default=0.0)
+
+
+@pytest.mark.parametrize("limit", ["produce", "consume"])
+@pytest.mark.parametrize("whose", QUOTAS)
+def test_a_quota_holds_up_those_whose_it_is_and_no_others(
+    whose: str, limit: str, bus: Bus, site: Site
+) -> None:
+    owner, slow, spared = QUOTAS[whose]
+    burst: Callable[[Site, Caller], float] = writing if limit == "produce" else reading
+    assert writing(site, Caller("shop", "before")) == 0.0  # there is enough to read, and nobody is held up
+    bus.done("user", "quota", *owner, f"--{limit}", "20kB/s", "--site", "a")
+    try:
+        deadline = time.monotonic() + FLUSH_S
+        while not burst(site, slow):  # each broker hears of it a little later
+            assert time.monotonic() < deadline, f"{slow} is not held up"
+        if spared is not None:
+            assert burst(site, spared) == 0.0
+    finally:
+        bus.done("user", "quota", *owner, "--unset", limit, "--site", "a")
 
 
 def test_an_open_transaction_is_listed_described_and_aborted(bus: Bus, site: Site) -> None:

@@ -123,6 +123,10 @@ class Consumer:
             return []
         return self._handed.many(most)
 
+    def wait(self, timeout_s: float) -> bool:
+        """Have a record at hand, and hand nothing out; False if none could be in time."""
+        return not self._handed.is_empty or self._fill(timeout_s)
+
     @property
     def has_some(self) -> bool:
         """True if `poll` has a record at hand and would not wait."""

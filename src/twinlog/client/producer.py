@@ -39,7 +39,6 @@ from twinlog.wire.roles import Standing
 Acks = Literal["all", "twin"]
 Keyless = Literal["sticky", "turns"]
 MOST_AT_TWIN = 100_000  # writes for acks=twin that are under way
-MOST_AT_ONCE = 50_000  # unanswered records; librdkafka's queue takes twice as many
 SERVE_S = 0.1
 STAND_BACK_S = 0.01  # of the thread that hears, while senders do so themselves and nobody wants an answer
 MANY = 64  # sends while it was away, or heard: the next answers are heard by the sender
@@ -144,9 +143,18 @@ class Producer:
             batch.hear()
         return batch.ended()
 
-    def takes_at_once(self, topic: str) -> bool:
-        """True if a record for this topic with the usual acks would not have to wait before it is sent."""
-        return topic in self._known and self._acks == "all" and self._sender.unanswered < MOST_AT_ONCE
+    def send_at_once(self, record: Outgoing) -> Sent | None:
+        """Write a record with the usual acks; None if that would have to wait, and then nothing was sent."""
+        if self._acks == "twin" or record.topic not in self._known:
+            return None
+        sent = self._kind()
+        try:
+            self._sender.queue(*self._placed(record), sent)
+        except NoRoom:
+            return None
+        except TwinlogError as error:
+            sent.end(NotDone(str(error), error.hint))
+        return sent
 
     @property
     def has_given_up(self) -> bool:
@@ -197,9 +205,7 @@ class Producer:
                 promise = self._promise(sent, record.topic)
             if record.topic not in self._known:
                 self._look_for(record.topic)
-            if self._turns is not None and record.partition is None and record.key is None:
-                record = record._replace(partition=self._turns.next(record.topic, self._known[record.topic]))
-            self._queue(record, sent if promise is None else promise)
+            self._queue(self._placed(record), sent if promise is None else promise)
             self._sends += 1
             if not self._sends & (HEAR_EVERY - 1) and not self._sender.has_listeners:
                 self._sender.serve(0.0)
@@ -210,6 +216,12 @@ class Producer:
             else:
                 self._end_at_twin(sent, refused)
         return sent
+
+    def _placed(self, record: Outgoing) -> Outgoing:
+        """Give a record without a key its partition, if they take turns; the topic is known."""
+        if self._turns is None or record.partition is not None or record.key is not None:
+            return record
+        return record._replace(partition=self._turns.next(record.topic, self._known[record.topic]))
 
     def _promise(self, sent: Sent, topic: str) -> Promise | None:
         """For acks=twin, note what the standby is before the record goes; raises if one is needed."""

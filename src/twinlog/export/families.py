@@ -2,7 +2,8 @@
 
 Names, labels and meanings are those of kafka_exporter (github.com/danielqsj/kafka_exporter), so that its
 dashboards and alerts work unchanged; what it does not have begins with `twinlog_`. A partition of a topic
-that a group reads, and of which it has committed nothing, has offset and lag -1, as there.
+that a group reads, and of which it has committed nothing, has offset and lag -1, as there; sums are of the
+others. Only what it asks ZooKeeper for (`kafka_consumergroupzookeeper_lag_zookeeper`) has no counterpart.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from twinlog import __version__
 from twinlog.export.link import LinkSeen
 from twinlog.export.observation import PARTS, GroupSeen, Seen
 from twinlog.mirror import gauges
@@ -24,6 +26,7 @@ _PLACE = ("topic", "partition")
 _GROUP_PLACE = ("consumergroup", "topic", "partition")
 _GROUP_TOPIC = ("consumergroup", "topic")
 _SITE = ("bus", "site")
+_BUILD = ("version", "revision", "branch", "goversion", "goos", "goarch", "tags")
 
 
 def families(
@@ -31,6 +34,7 @@ def families(
 ) -> Iterator[Metric]:
     """All metrics of one site; `link` is what it is the active end of."""
     problems = seen.problems if link is None or not link.problem else {**seen.problems, LINK: link.problem}
+    yield _build()
     yield from _site(seen, bus, site, is_active)
     yield _gauge(
         "twinlog_scrape_failed",
@@ -46,6 +50,12 @@ def families(
         yield from _topics(seen)
         yield from _offsets(seen)
         yield from _groups(seen)
+
+
+def _build() -> Metric:
+    # No Go compiler made this: labels are there for whoever asks for them, and an empty one is none.
+    values = (__version__, *[""] * (len(_BUILD) - 1))
+    return _gauge("kafka_exporter_build_info", "1, with the version of this exporter.", _BUILD, [(values, 1)])
 
 
 def _site(seen: Seen, bus: str, site: str, is_active: bool) -> Iterator[Metric]:

@@ -259,11 +259,6 @@ class Sender:
         return self._producer is not None
 
     @property
-    def unanswered(self) -> int:
-        """How many records are queued or under way."""
-        return 0 if self._producer is None else len(self._producer)
-
-    @property
     def has_given_up(self) -> bool:
         """True if the driver takes no record any more; a new Sender does."""
         return self._fatal is not None

@@ -16,7 +16,7 @@ PAGE = (REPOSITORY / "docs" / "client-reference.md").read_text()
 # Public because other parts of the library call it.
 BETWEEN_PARTS = {
     *("Sent.end", "Sent.told", "Access.librdkafka"),
-    *("Producer.takes_at_once", "Retries.failed"),
+    *("Producer.send_at_once", "Retries.failed"),
 }
 MADE_BY_US = {"Sent", "Serializer", "RolesChanged", "SerializationError", "TransactionFailed"}
 

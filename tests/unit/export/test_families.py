@@ -6,11 +6,13 @@ import json
 import re
 from uuid import UUID
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from tests.conftest import REPOSITORY
+from twinlog import __version__
 from twinlog.export.families import families
 from twinlog.export.link import LinkSeen
 from twinlog.export.observation import OFFSETS, TOPICS, Filters, GroupSeen, Seen
@@ -20,7 +22,9 @@ from twinlog.wire.cluster import BrokerAddress
 from twinlog.wire.topics import Partition, TopicState
 
 # As kafka_exporter 1.9 has them.
+BUILD = "kafka_exporter_build_info"
 THEIRS = {
+    BUILD: ("version", "revision", "branch", "goversion", "goos", "goarch", "tags"),
     "kafka_brokers": (),
     "kafka_broker_info": ("id", "address"),
     "kafka_topic_partitions": ("topic",),
@@ -37,6 +41,13 @@ THEIRS = {
     "kafka_consumergroup_lag_sum": ("consumergroup", "topic"),
     "kafka_consumergroup_members": ("consumergroup",),
 }
+# What its dashboard asks for (number 7589 at grafana.com): labels that choose or group, for each metric.
+ASKED = [
+    ("kafka_topic_partition_current_offset", {"topic"}),
+    ("kafka_consumergroup_current_offset", {"consumergroup", "topic"}),
+    ("kafka_consumergroup_lag", {"consumergroup", "topic"}),
+    ("kafka_topic_partitions", {"topic"}),
+]
 SEEN = Seen(
     brokers=(BrokerAddress(1, HostPort("k1", 9092)), BrokerAddress(2, HostPort("k2", 9092))),
     topics=(
@@ -87,6 +98,18 @@ def values(seen: Seen, link: LinkSeen | None = LINKED) -> dict[tuple[str, tuple[
 def test_names_and_labels_are_those_of_kafka_exporter() -> None:
     found = {one.name: tuple(one.samples[0].labels) for one in told(SEEN) if one.name.startswith("kafka_")}
     assert found == THEIRS
+    assert all(one.type == "gauge" for one in told(SEEN))
+
+
+@pytest.mark.parametrize(("name", "labels"), ASKED)
+def test_what_the_dashboard_of_kafka_exporter_asks_for_is_there(name: str, labels: set[str]) -> None:
+    (family,) = [one for one in told(SEEN) if one.name == name]
+    assert family.samples and all(labels <= sample.labels.keys() for sample in family.samples)
+
+
+def test_the_version_is_told_even_of_a_site_that_is_down() -> None:
+    for seen in (SEEN, Seen(problems={TOPICS: "nobody answers"})):
+        assert values(seen)[BUILD, (__version__, *[""] * 6)] == 1
 
 
 def test_values_are_what_was_seen() -> None:
@@ -110,7 +133,7 @@ def test_a_site_that_is_down_has_one_metric_that_says_so_and_no_old_numbers() ->
     found = values(Seen(problems={TOPICS: "nobody answers"}, seconds=5.0))
     assert found["twinlog_site_up", ("shop", "a")] == 0
     assert found["twinlog_scrape_failed", ("shop", "a", "topics")] == 1
-    assert not any(name.startswith("kafka_") for name, _ in found)
+    assert not any(name.startswith("kafka_") for name, _ in found if name != BUILD)
 
 
 def test_a_part_that_failed_is_named_and_leaves_the_others() -> None:
