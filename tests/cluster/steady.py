@@ -8,10 +8,12 @@ At the end the whole topic is read: what was acknowledged must stand there once,
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Self
 
 import confluent_kafka
@@ -24,6 +26,8 @@ from twinlog.wire.deadlines import Deadline
 
 PAUSE_S = 0.02  # between records of one producer
 LOOK_S = 0.1
+LEAST_LOOKS_A_SECOND = 2  # of ten that are tried: brokers are restarted, and the machine is busy
+BLIND_S = 5.0  # without an answer; as long as a broker's session in these tests, so a lost one is seen
 COMMIT_EVERY = 25  # records
 END_TIMEOUT_S = 120.0
 Place = tuple[int, int]  # partition, offset
@@ -43,12 +47,13 @@ class Steady:
     refused: list[str] = field(default_factory=list)
     consumed: Counter[str] = field(default_factory=Counter)
     below_minimum: list[str] = field(default_factory=list)
-    looks: int = 0
+    looked_s: list[float] = field(default_factory=list)  # with the beginning and the end
     _stop: threading.Event = field(default_factory=threading.Event)
     _read_on: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def __enter__(self) -> Self:
+        self.looked_s.append(time.monotonic())
         work: list[tuple[Callable[[int], None], int]]
         work = [(self._write, number) for number in range(self.producers)]
         work += [(self._read, number) for number in range(self.consumers)]
@@ -63,9 +68,11 @@ class Steady:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
+        ended_s = time.monotonic()
         for thread in self._threads:
             if not thread.name.startswith("_read"):
                 thread.join(END_TIMEOUT_S)
+        self.looked_s.append(ended_s)
         deadline, pause = Deadline(END_TIMEOUT_S), threading.Event()
         while len(self.consumed) < len(self.acknowledged) and not deadline.passed:
             pause.wait(LOOK_S)
@@ -125,12 +132,13 @@ class Steady:
             consumer.close()
 
     def _watch(self, _: int) -> None:
-        patience = Patience(connect_s=2.0, request_s=5.0, total_s=5.0)
+        # Short: while one broker is waited for that does not answer, nobody looks.
+        patience = Patience(connect_s=0.5, request_s=1.0, total_s=1.0)
         with Cluster(self.admin, patience=patience) as cluster:
             while not self._stop.wait(LOOK_S):
                 with suppress(TwinlogError):  # the broker that was asked is the one that is restarted
                     (found,) = topics.describe(cluster, [self.topic])
-                    self.looks += 1
+                    self.looked_s.append(time.monotonic())
                     self.below_minimum += [
                         f"{self.topic}-{part.index}: {part.isr}"
                         for part in found.partitions
@@ -168,8 +176,8 @@ class Steady:
     def check(self) -> None:
         """Nothing lost, nothing repeated, nothing refused, never below the minimum, everything read."""
         assert self.refused == []
-        assert self.looks > 0
         assert self.below_minimum == []
+        self._check_watch()
         log = self.in_the_log()
         lost = sorted(set(self.acknowledged) - set(log))
         assert lost == [], f"{len(lost)} of {len(self.acknowledged)} are lost: {lost[:5]}"
@@ -179,3 +187,11 @@ class Steady:
         assert elsewhere == {}
         unread = sorted(set(self.acknowledged) - set(self.consumed))
         assert unread == [], f"{len(unread)} records were never handed to the group: {unread[:5]}"
+
+    def _check_watch(self) -> None:
+        """Somebody looked all the time: nothing can have been below the minimum for long and not be seen."""
+        watched_s = self.looked_s[-1] - self.looked_s[0]
+        looks = len(self.looked_s) - 2
+        gap_s = max(later - earlier for earlier, later in pairwise(self.looked_s))
+        assert gap_s <= BLIND_S, f"nobody looked for {gap_s:.1f} of {watched_s:.1f} s"
+        assert looks >= watched_s * LEAST_LOOKS_A_SECOND, f"{looks} looks in {watched_s:.1f} s"

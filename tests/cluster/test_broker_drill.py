@@ -18,7 +18,7 @@ from twinlog.ops.assignment import to_file
 from twinlog.sites import processes
 from twinlog.sites.layout import Node
 from twinlog.sites.roll_journal import RollJournal
-from twinlog.wire import quorum, topics
+from twinlog.wire import quorum, roles, topics
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.deadlines import Deadline
 
@@ -160,15 +160,13 @@ def grow(bus: Bus) -> None:
 
 
 def move_every_partition(bus: Bus) -> None:
-    """Each copy of the load goes one broker further."""
-    further = {
-        place: tuple(broker % 4 + 1 for broker in brokers)
-        for place, brokers in held(bus).items()
-        if place[0] == "load"
-    }
+    """Each copy of everything goes one broker further: of the load, and of Kafka's topics and Twinlog's."""
+    further = {place: tuple(broker % 4 + 1 for broker in brokers) for place, brokers in held(bus).items()}
+    assert {topic for topic, _ in further} >= {"load", "single", "__consumer_offsets", roles.TOPIC}
     plan = bus.directory / "further.json"
     plan.write_text(to_file(further))
-    assert bus.json("move", "run", "--from-file", str(plan), "--at-once", "2")["partitions"] == 6
+    done = bus.json("move", "run", "--from-file", str(plan), "--at-once", "2")
+    assert done["partitions"] == len(further)
     after = held(bus)
     assert {place: after[place] for place in further} == further
 

@@ -7,10 +7,11 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, ShareConsumer
+from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
 
 from tests.cluster.conftest import Bus, Site
 from twinlog.wire import share_offsets
@@ -34,9 +35,15 @@ def topic(bus: Bus, site: Site) -> Iterator[str]:
     bus.done("topic", "delete", name, "--yes")
 
 
-@contextmanager
-def member(site: Site, topic: str, group: str, **settings: Any) -> Iterator[Consumer]:
-    """A member that has read and committed half of the topic."""
+def first_record(consumer: Consumer, group: str) -> None:
+    """Wait until a consumer is a member and was handed something."""
+    deadline = time.monotonic() + READ_S
+    while (message := consumer.poll(0.5)) is None or message.error() is not None:
+        assert time.monotonic() < deadline, f"{group} was handed nothing"
+
+
+def reader(site: Site, topic: str, group: str, **settings: Any) -> Consumer:
+    """A consumer that is on its way into the group, and commits when told."""
     consumer = Consumer(
         {
             **site.access(None).librdkafka(),
@@ -48,27 +55,28 @@ def member(site: Site, topic: str, group: str, **settings: Any) -> Iterator[Cons
         }
     )
     consumer.subscribe([topic])
-    read = 0
-    deadline = time.monotonic() + READ_S
-    while read < 15:
-        assert time.monotonic() < deadline, f"{group} read {read} records"
-        message = consumer.poll(0.5)
-        if message is not None and message.error() is None:
-            read += 1
-            consumer.commit(message, asynchronous=False)
+    return consumer
+
+
+@contextmanager
+def member(site: Site, topic: str, group: str, **settings: Any) -> Iterator[Consumer]:
+    """A member that has committed half of each partition."""
+    consumer = reader(site, topic, group, **settings)
     try:
+        first_record(consumer, group)
+        consumer.commit(offsets=[TopicPartition(topic, index, 5) for index in range(3)], asynchronous=False)
         yield consumer
     finally:
         consumer.close()
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings", "assignor"),
-    [
-        ("classic", {"partition.assignment.strategy": "range"}, "range"),
-        ("consumer", {"group.protocol": "consumer"}, "uniform"),
-    ],
-)
+KINDS = [
+    ("classic", {"partition.assignment.strategy": "range"}, "range"),
+    ("consumer", {"group.protocol": "consumer"}, "uniform"),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings", "assignor"), KINDS)
 def test_a_group_is_described_measured_reset_and_deleted(
     bus: Bus, site: Site, topic: str, kind: str, settings: dict[str, Any], assignor: str
 ) -> None:
@@ -80,7 +88,7 @@ def test_a_group_is_described_measured_reset_and_deleted(
         assert one["client_id"] == "reader" and not one["idle"]
         assert one["assigned"] == [f"{topic}-{index}" for index in range(3)]
         (lag,) = bus.json("group", "lag", group, exit_code=bus.run("group", "lag", group).returncode)
-        assert 0 < lag["lag_records"] < 30 and lag["lag_s"] > 0 and lag["commit_age_s"] is not None
+        assert lag["lag_records"] == 15 and lag["lag_s"] > 0 and lag["commit_age_s"] is not None
         refused = bus.run("group", "reset", group, "--to", "beginning", "--yes")
         assert refused.returncode == 1 and "has members" in refused.stderr
     (lag,) = bus.json("group", "lag", group, exit_code=3)
@@ -91,10 +99,58 @@ def test_a_group_is_described_measured_reset_and_deleted(
     bus.done("group", "reset", group, "--topic", topic, "--to", "end", "--yes")
     moves = bus.json("group", "reset", group, "--shift-by", "-4", "--yes")
     assert [(move["before"], move["after"]) for move in moves] == [(10, 6)] * 3
-    assert bus.json("group", "lag", group, exit_code=3)[0]["lag_records"] == 12
+    (lag,) = bus.json("group", "lag", group, exit_code=3)
+    assert (lag["lag_records"], lag["status"]) == (12, "rewound")
     bus.done("group", "delete", group, "--yes")
     gone = bus.run("group", "describe", group)
     assert gone.returncode == 1 and "there is no group" in gone.stderr and "twinlog group list" in gone.stderr
+
+
+@pytest.mark.parametrize(("kind", "settings", "assignor"), KINDS)
+def test_what_members_never_committed_is_unknown_and_not_zero(
+    bus: Bus, site: Site, topic: str, kind: str, settings: dict[str, Any], assignor: str
+) -> None:
+    group = f"cmd-{uuid.uuid4().hex[:8]}"
+    consumer = reader(site, topic, group, **settings)
+    try:
+        first_record(consumer, group)
+        (lag,) = bus.json("group", "lag", group)
+        assert (lag["type"], lag["partitions"], lag["lag_records"]) == (kind, 3, None)
+        assert (lag["lag_s"], lag["commit_age_s"], lag["status"]) == (None, None, "unknown")
+        consumer.commit(offsets=[TopicPartition(topic, 0, 10)], asynchronous=False)
+        bus.done("topic", "trim", topic, "--before", "end", "--partition", "2", "--yes")
+        places = bus.json("group", "lag", group, "--partitions")
+        told = [(one["committed"], one["end"], one["lag_records"], one["status"]) for one in places]
+        # The third holds no record any more, so nothing is left to read there.
+        assert told == [(10, 10, 0, "ok"), (None, 10, None, "unknown"), (None, 10, 0, "ok")]
+        (lag,) = bus.json("group", "lag", group)
+        assert (lag["partitions"], lag["lag_records"], lag["status"]) == (3, None, "unknown")
+    finally:
+        consumer.close()
+    bus.done("group", "delete", group, "--yes")
+
+
+def test_a_member_without_a_partition_is_idle(bus: Bus, site: Site, topic: str) -> None:
+    group = f"cmd-{uuid.uuid4().hex[:8]}"
+    consumers = [reader(site, topic, group, **{"client.id": f"reader-{number}"}) for number in range(4)]
+    try:
+        deadline = time.monotonic() + READ_S
+        assigned: list[list[str]] = []
+        while sorted(map(len, assigned)) != [0, 1, 1, 1]:
+            assert time.monotonic() < deadline, assigned
+            for consumer in consumers:
+                consumer.poll(0.1)
+            ended = bus.run("group", "members", group, "-o", "json")
+            rows = json.loads(ended.stdout) if ended.returncode == 0 else []
+            assigned = [row["assigned"] for row in rows]
+        assert [row["idle"] for row in rows] == [not theirs for theirs in assigned]
+        assert sorted(chain.from_iterable(assigned)) == [f"{topic}-{index}" for index in range(3)]
+        assert sorted(row["client_id"] for row in rows) == [f"reader-{number}" for number in range(4)]
+        assert all(row["member"] and row["host"] for row in rows)
+    finally:
+        for consumer in consumers:
+            consumer.close()
+    bus.done("group", "delete", group, "--yes")
 
 
 def test_a_share_group_is_listed_and_moved(bus: Bus, site: Site, topic: str) -> None:

@@ -383,7 +383,7 @@ def test_topic_is_made_widened_and_set_as_at_the_active(along: Along, tmp_path: 
     configured = {"segment.bytes": "20000000", "retention.ms": "5000", "min.insync.replicas": "1"}
     topics.create(along.active, NewTopic("found-one", 2, 1, configs=configured))
     seen(Case.MISSING)
-    create(along.active, along.standby, ["found-one"])
+    create(along.active, along.standby, ["found-one"], len(along.standby.brokers()))
     until(lambda: look().partitions == (("found-one", 0), ("found-one", 1)), "it was never made")
     wanted_values = {"segment.bytes": "20000000", "min.insync.replicas": "1", **AT_STANDBY}
     made = partial(configs.describe, along.standby, Kind.TOPIC, "found-one")

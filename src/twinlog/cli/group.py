@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 command = frame.group("group", "Groups of consumers: members, lag, reset and delete.")
 COLOURS = {"ok": "green", "unknown": "yellow", "falling behind": "yellow"}
+NOTHING_READ = "nothing was committed, and no member has a partition"
 _type_option = click.option(
     "--type",
     "kind",
@@ -65,8 +66,8 @@ def lag(
     """Show how far groups are behind, in records and in seconds, and how they are doing.
 
     Seconds are the age of the oldest record that was not read. The status has no thresholds: it compares
-    the last commits with what was written meanwhile. Exit code 3: a group is falling behind, stalled,
-    stopped or rewound.
+    the last commits with what was written meanwhile. What a member reads and never committed is unknown,
+    and so is the lag of its group. Exit code 3: a group is falling behind, stalled, stopped or rewound.
     """
     from twinlog.ops import group_lag
 
@@ -83,7 +84,7 @@ def lag(
         places = [place for one in found for place in one.places]
         head = [Column("group"), Column("topic"), Column("partition", right=True)]
         numbers = [Column("committed", right=True), Column("end", right=True)]
-        ctx.emit(Table([*head, *numbers, *columns], places, empty="nothing was committed"))
+        ctx.emit(Table([*head, *numbers, *columns], places, empty=NOTHING_READ))
     else:
         head = [Column("group"), Column("type"), Column("state"), Column("partitions", right=True)]
         ctx.emit(Table([*head, *columns], found, empty="no groups"))
@@ -130,7 +131,7 @@ def describe(ctx: frame.Context, name: str, site: str | None, user: str | None, 
     ctx.emit(
         Record(columns, value, "group"),
         _members_table(_member_rows(membership.members if membership is not None else ())),
-        Table(place_columns, found.places, "partitions", empty="nothing was committed"),
+        Table(place_columns, found.places, "partitions", empty=NOTHING_READ),
     )
 
 

@@ -62,13 +62,18 @@ def create(
     up anew. This command prints that line.
     """
     from twinlog.ops.lines import topic_line
+    from twinlog.ops.world import broker_count
     from twinlog.wire import topics
 
     settings = pairs(given)
     with reached(ctx, site, user, timeout) as reach:
         refuse_copy(reach, name, "a topic is not made")
-        copies = replication if replication is not None else min(3, len(reach.cluster.brokers()))
+        brokers = broker_count(reach.home, reach.site, reach.cluster)
+        copies = replication if replication is not None else min(3, brokers)
         topics.create(reach.cluster, topics.NewTopic(name, partitions, copies, configs=settings))
+        up = len(reach.cluster.brokers())
+        if up < copies <= brokers:
+            ctx.progress.note(f"{up} of {brokers} brokers are up: the other copies follow with their brokers")
         if name not in reach.home.bus.topics:
             line = topic_line(name, partitions=partitions, replication=replication, config=settings)
             what = f"the file does not have topic '{name}': only site {reach.site} has it"

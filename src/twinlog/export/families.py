@@ -3,7 +3,9 @@
 Names, labels and meanings are those of kafka_exporter (github.com/danielqsj/kafka_exporter), so that its
 dashboards and alerts work unchanged; what it does not have begins with `twinlog_`. A partition of a topic
 that a group reads, and of which it has committed nothing, has offset and lag -1, as there; sums are of the
-others. Only what it asks ZooKeeper for (`kafka_consumergroupzookeeper_lag_zookeeper`) has no counterpart.
+others. So have all partitions of a topic that members read and never committed, which kafka_exporter leaves
+out; they have no sums, because a sum of nothing would say that the group has read all. Only what it asks
+ZooKeeper for (`kafka_consumergroupzookeeper_lag_zookeeper`) has no counterpart.
 """
 
 from __future__ import annotations
@@ -151,8 +153,9 @@ def _groups(seen: Seen) -> Iterator[Metric]:
                     lags.append((labels, lag))
                 if place in group.lag_s:
                     seconds.append((labels, group.lag_s[place]))
-            committed_sums.append(((group.name, topic), sum(known.values())))
-            if None not in behind.values():
+            if known:
+                committed_sums.append(((group.name, topic), sum(known.values())))
+            if known and None not in behind.values():
                 lag_sums.append(((group.name, topic), sum(lag for lag in behind.values() if lag is not None)))
     yield _gauge(
         "kafka_consumergroup_members",
@@ -193,8 +196,8 @@ def _groups(seen: Seen) -> Iterator[Metric]:
 
 
 def _places(group: GroupSeen, topics: Iterable[TopicState]) -> dict[str, list[TopicPartition]]:
-    """All partitions of the topics that a group has committed something of."""
-    read = {topic for topic, _ in group.committed}
+    """All partitions of the topics that a group has committed something of, or that members read."""
+    read = group.assigned | {topic for topic, _ in group.committed}
     places: dict[str, list[TopicPartition]] = defaultdict(list)
     for topic in topics:
         if topic.name in read:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from twinlog.errors import TwinlogError
 from twinlog.ops import group_lag
 from twinlog.wire import excerpts, groups, topics
 from twinlog.wire.access import Access
 from twinlog.wire.cluster import BrokerAddress, Cluster, Patience
+from twinlog.wire.members import Membership
 from twinlog.wire.offsets import End, TopicPartition
 from twinlog.wire.topics import TopicState
 from twinlog.wire.watermarks import watermarks
@@ -50,12 +51,16 @@ class Filters:
 
 @dataclass(frozen=True)
 class GroupSeen:
-    """A group: how many members, where it stands, and how old the next unread record of a partition is."""
+    """A group: how many members, where it stands, and how old the next unread record of a partition is.
+
+    `assigned` are topics that its members were given, whether or not they committed anything.
+    """
 
     name: str
     members: int
     committed: dict[TopicPartition, int]
     lag_s: dict[TopicPartition, float] = field(default_factory=dict)
+    assigned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,7 @@ class _Found:
                     for place, offset in committed.get(group.name, {}).items()
                     if place[0] in wanted
                 },
+                assigned=_topics_of(members[group.name]) & wanted if group.name in members else frozenset(),
             )
             for group in listed
         ]
@@ -165,12 +171,16 @@ class _Found:
                 if (group.name, place) in written_ms
             }
             read = {place: 0.0 for place in self._all_read(group)}
-            self.groups[number] = GroupSeen(group.name, group.members, group.committed, read | lags)
+            self.groups[number] = replace(group, lag_s=read | lags)
 
     def _all_read(self, group: GroupSeen) -> Collection[TopicPartition]:
         return [
             place for place, at in group.committed.items() if place in self.ends and at >= self.ends[place]
         ]
+
+
+def _topics_of(membership: Membership) -> frozenset[str]:
+    return frozenset(topic for member in membership.members for topic, _ in member.assigned)
 
 
 def _known(answers: dict[TopicPartition, int | TwinlogError]) -> dict[TopicPartition, int]:

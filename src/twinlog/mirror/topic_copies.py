@@ -70,10 +70,9 @@ def settings_change(
     return Change(values, tuple(sorted(unset)))
 
 
-def create(active: Cluster, standby: Cluster, names: Iterable[str]) -> None:
-    """Make topics at the standby, as wide as they are at the active."""
+def create(active: Cluster, standby: Cluster, names: Iterable[str], brokers: int) -> None:
+    """Make topics at the standby, which has so many brokers, as wide as they are at the active."""
     wanted = sorted(names)
-    brokers = len(standby.brokers())
     settings = configs.describe_many(active, Kind.TOPIC, wanted)
     for topic in topics.describe(active, wanted):
         replication = min(topic.replication, brokers)

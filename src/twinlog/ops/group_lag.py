@@ -1,8 +1,9 @@
 """How far groups are behind: in records, in seconds, and since when they committed last.
 
 For the group commands. Everything is read now, in a few questions for all groups together: what they
-committed, where partitions end, when the next unread record was written, and the last commits. What
-cannot be known (a topic that is gone, a partition without a leader) is None and never zero.
+committed, what their members were given, where partitions end, when the next unread record was written,
+and the last commits. What cannot be known (a topic that is gone, a partition without a leader, one that
+a member reads and never committed) is None and never zero.
 Lag in seconds is the age of the oldest record that the group has not read.
 """
 
@@ -20,7 +21,7 @@ from twinlog.wire import commits, excerpts, groups, offsets, share_offsets, topi
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.commits import Commit
 from twinlog.wire.groups import Group
-from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.offsets import End, TopicPartition
 from twinlog.wire.watermarks import watermarks
 
 SHARE = "share"
@@ -35,7 +36,7 @@ class PlaceLag:
     group: str
     topic: str
     partition: int
-    committed: int
+    committed: int | None  # None where a member reads and has committed nothing
     end: int | None
     lag_records: int | None
     lag_s: float | None
@@ -60,28 +61,26 @@ class GroupLag:
 
 def observe(cluster: Cluster, wanted: Collection[Group]) -> list[GroupLag]:
     """Look at these groups now."""
-    committed = positions(cluster, wanted)
-    flat = {(group, place): offset for group, found in committed.items() for place, offset in found.items()}
-    ends = _ends(cluster, {place for _, place in flat})
+    given = assignments(cluster, wanted)  # first: what is committed meanwhile then counts as committed
+    standing = positions(cluster, wanted)
+    committed = {(group, place): at for group, found in standing.items() for place, at in found.items()}
+    read = committed.keys() | {(group, place) for group, places in given.items() for place in places}
+    ends = _visible_ends(cluster, {place for _, place in read}, {place for _, place in committed})
     history = _history(cluster)
     now_ms = time.time_ns() // 1_000_000
-    lags = {
-        place: max(0, end - offset)
-        for place, offset in flat.items()
-        if (end := ends.get(place[1])) is not None
-    }
-    unread = {place: flat[place] for place, lag in lags.items() if lag}
+    lags = known_lags(read, committed, ends, _starts(cluster, read - committed.keys(), ends))
+    unread = {place: committed[place] for place, lag in lags.items() if lag}
     written_ms = in_rounds(unread, lambda part: excerpts.times_ms(cluster, part))
     members = {group.name: group.has_members for group in wanted}
     judged = _judged(cluster, lags, history, members, now_ms)
     by_group: dict[str, list[PlaceLag]] = defaultdict(list)
-    for (name, place), offset in sorted(flat.items()):
+    for name, place in sorted(read):
         lag, last = lags.get((name, place)), history.get((name, place), ())
         by_group[name].append(
             PlaceLag(
                 name,
                 *place,
-                committed=offset,
+                committed=committed.get((name, place)),
                 end=ends.get(place),
                 lag_records=lag,
                 lag_s=_seconds(now_ms, written_ms.get((name, place)))
@@ -91,7 +90,30 @@ def observe(cluster: Cluster, wanted: Collection[Group]) -> list[GroupLag]:
                 status=judged.get((name, place), Status.UNKNOWN),
             )
         )
-    return [_summed(group, tuple(by_group[group.name])) for group in wanted]
+    return [summed(group, tuple(by_group[group.name])) for group in wanted]
+
+
+def known_lags(
+    read: Iterable[Place],
+    committed: Mapping[Place, int],
+    ends: Mapping[TopicPartition, int],
+    starts: Mapping[TopicPartition, int],
+) -> dict[Place, int]:
+    """How many records each place is behind, where that can be said.
+
+    Without a commit nobody outside knows where a member stands; only where a partition holds no record
+    there is nothing to be behind of.
+    """
+    found: dict[Place, int] = {}
+    for name, place in read:
+        end, offset = ends.get(place), committed.get((name, place))
+        if end is None:
+            continue
+        if offset is not None:
+            found[(name, place)] = max(0, end - offset)
+        elif place in starts and starts[place] >= end:
+            found[(name, place)] = 0
+    return found
 
 
 def positions(cluster: Cluster, wanted: Collection[Group]) -> dict[str, dict[TopicPartition, int]]:
@@ -105,6 +127,41 @@ def positions(cluster: Cluster, wanted: Collection[Group]) -> dict[str, dict[Top
     if shares:
         found |= share_offsets.describe(cluster, shares)
     return found
+
+
+def assignments(cluster: Cluster, wanted: Collection[Group]) -> dict[str, set[TopicPartition]]:
+    """What members of groups were given to read, whether or not they committed anything.
+
+    Groups that the asker may not look into are left out, as `groups.describe` leaves out streams groups.
+    """
+    names = [group.name for group in wanted if group.has_members]
+    try:
+        found = groups.describe(cluster, names)
+    except KafkaError as error:
+        if not _is_refused(error):
+            raise
+        found = {}  # one refusal must not hide the others
+        for name in names:
+            try:
+                found |= groups.describe(cluster, [name])
+            except KafkaError as refusal:
+                if not _is_refused(refusal):
+                    raise
+    return {
+        name: {place for member in one.members for place in member.assigned} for name, one in found.items()
+    }
+
+
+def _visible_ends(
+    cluster: Cluster, places: set[TopicPartition], committed: set[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Where partitions end; members may have been given topics that the asker may not see."""
+    try:
+        return _ends(cluster, places)
+    except KafkaError as error:
+        if not _is_refused(error):
+            raise
+        return _ends(cluster, committed)
 
 
 def _ends(cluster: Cluster, places: set[TopicPartition]) -> dict[TopicPartition, int]:
@@ -121,12 +178,24 @@ def _ends(cluster: Cluster, places: set[TopicPartition]) -> dict[TopicPartition,
     return {place: end for place, end in answers.items() if not isinstance(end, TwinlogError)}
 
 
+def _starts(
+    cluster: Cluster, places: Iterable[Place], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Where partitions begin that have a known end; those that nobody can say it of are left out."""
+    answers = watermarks(cluster, {place for _, place in places if place in ends}, End.START)
+    return {place: start for place, start in answers.items() if not isinstance(start, TwinlogError)}
+
+
+def _is_refused(error: KafkaError) -> bool:
+    return "AUTHORIZATION" in error.code
+
+
 def _history(cluster: Cluster) -> Mapping[Place, tuple[Commit, ...]]:
     try:
         return commits.recent(cluster)
     except KafkaError as error:
         # Somebody else's cluster need not let us read its own topics.
-        if "AUTHORIZATION" in error.code:
+        if _is_refused(error):
             return {}
         raise
 
@@ -181,11 +250,12 @@ def _turns(asked: Iterable[Place]) -> Iterator[list[Place]]:
         waiting = {place: theirs for place, theirs in waiting.items() if theirs}
 
 
-def _summed(group: Group, places: tuple[PlaceLag, ...]) -> GroupLag:
+def summed(group: Group, places: tuple[PlaceLag, ...]) -> GroupLag:
+    """One group from its places; a group of which no place is known has no lag that is known."""
     lags = [place.lag_records for place in places if place.lag_records is not None]
     seconds = [place.lag_s for place in places if place.lag_s is not None]
     ages = [place.commit_age_s for place in places if place.commit_age_s is not None]
-    known = len(lags) == len(places)
+    known = len(lags) == len(places) > 0
     return GroupLag(
         group=group.name,
         type=group.type,

@@ -18,7 +18,7 @@ class Status(StrEnum):
     """How reading goes at one place, or in the whole group; each member says what it means."""
 
     OK = "ok"  # nothing left to read, or less than before
-    UNKNOWN = "unknown"  # there is something to read, and too few commits to say more
+    UNKNOWN = "unknown"  # there may be something to read, and too few commits, or none, to say more
     BEHIND = "falling behind"  # it reads and commits, and more is written meanwhile
     REWOUND = "rewound"  # it committed an offset below one that it had committed before
     STALLED = "stalled"  # it commits the same offset again and again, and there is more to read
@@ -34,8 +34,8 @@ _WORSE = list(Status)
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """The status of a group: that of the place that is worst off."""
-    return max(statuses, key=_WORSE.index, default=Status.OK)
+    """The status of a group: that of the place that is worst off; unknown if no place is known."""
+    return max(statuses, key=_WORSE.index, default=Status.UNKNOWN)
 
 
 def judge(

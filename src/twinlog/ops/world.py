@@ -58,7 +58,7 @@ class World:
     site: str
     nodes: tuple[NodeWorld, ...] = ()
     unreachable: str = ""  # why nothing below could be read
-    brokers: int = 0
+    brokers: int = 0  # of a site that Twinlog runs also those that are down
     topics: Mapping[str, TopicWorld] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     rules: frozenset[acls.Acl] | None = None
@@ -82,9 +82,16 @@ def observe(home: Home, site: str) -> World:
         return _nothing_yet(site, len(home.bus.sites[site].broker_specs))
     try:
         with Cluster(home.admin_access(site), patience=PATIENCE) as cluster:
-            return _read(cluster, site, nodes, applied)
+            return _read(cluster, site, nodes, applied, broker_count(home, site, cluster))
     except TwinlogError as error:
         return World(site, nodes, unreachable=str(error), applied=applied)
+
+
+def broker_count(home: Home, site: str, cluster: Cluster) -> int:
+    """How many brokers copies are counted by: of a site that Twinlog runs also those that are down."""
+    if home.bus.sites[site].exists_already:
+        return len(cluster.brokers())
+    return home.layout(site).broker_count
 
 
 def _nothing_yet(site: str, brokers: int) -> World:
@@ -136,14 +143,15 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _read(cluster: Cluster, site: str, nodes: tuple[NodeWorld, ...], applied: Mapping[str, str]) -> World:
-    brokers = cluster.brokers()
+def _read(
+    cluster: Cluster, site: str, nodes: tuple[NodeWorld, ...], applied: Mapping[str, str], brokers: int
+) -> World:
     found = [topic for topic in topics.describe(cluster) if not topic.name.startswith(OURS)]
     given = configs.describe_many(cluster, configs.Kind.TOPIC, [topic.name for topic in found])
     return World(
         site=site,
         nodes=nodes,
-        brokers=len(brokers),
+        brokers=brokers,
         topics={
             topic.name: TopicWorld(
                 len(topic.partitions),

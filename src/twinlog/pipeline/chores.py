@@ -17,6 +17,7 @@ from twinlog.mirror.log_starts import follow_log_starts
 from twinlog.mirror.memory import TopicMemory
 from twinlog.mirror.rights import Claim
 from twinlog.mirror.watch import PartitionStatus, Watch
+from twinlog.ops.world import broker_count
 from twinlog.pipeline.driver import Driver, Mirrored
 from twinlog.repeating import Repeating
 from twinlog.sites.home import Home
@@ -91,7 +92,9 @@ class Chores(Repeating):
             compacted.update(_compacted(active, [name for name in found.twins if name not in compacted]))
             self._driver.mirror([Mirrored(*key, compacted[key[0]], leaders[key]) for key in found.partitions])
             ours = [name for name in found.names(Case.MISSING) if name not in wanted.declared]
-            topic_copies.create(active, standby, ours)
+            if ours:
+                brokers = broker_count(self._home, self._standby, standby)
+                topic_copies.create(active, standby, ours, brokers)
             narrow = [name for name in found.names(Case.NARROW) if name not in wanted.declared]
             topic_copies.widen(active, standby, narrow)
 

@@ -96,6 +96,15 @@ class SiteLayout:
         return self.controllers + self.brokers
 
     @property
+    def broker_count(self) -> int:
+        """How many brokers the site has by its file, up or not; one that is to be removed does not count.
+
+        Copies are counted by this: a broker that is down has a registration, so Kafka places copies on it
+        and they fill when it is back.
+        """
+        return sum(node.declared for node in self.brokers)
+
+    @property
     def local_nodes(self) -> tuple[Node, ...]:
         """Those that run on this machine, controllers first."""
         return tuple(node for node in self.nodes if not node.remote)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -127,6 +128,17 @@ def test_values_are_what_was_seen() -> None:
     assert found["kafka_consumergroup_members", ("idle",)] == 0
     assert found["twinlog_consumergroup_lag_seconds", ("stock", "orders", "0")] == 1.5
     assert found["twinlog_site_up", ("shop", "a")] == 1
+
+
+def test_members_that_never_committed_have_no_offset_and_no_lag_and_no_sum_of_nothing() -> None:
+    crashing = GroupSeen("crashing", 1, {}, assigned=frozenset({"orders"}))
+    found = values(replace(SEEN, groups=(crashing,)))
+    for index in "012":
+        assert found["kafka_consumergroup_lag", ("crashing", "orders", index)] == -1
+        assert found["kafka_consumergroup_current_offset", ("crashing", "orders", index)] == -1
+    assert ("kafka_consumergroup_lag_sum", ("crashing", "orders")) not in found
+    assert ("kafka_consumergroup_current_offset_sum", ("crashing", "orders")) not in found
+    assert found["kafka_consumergroup_members", ("crashing",)] == 1
 
 
 def test_a_site_that_is_down_has_one_metric_that_says_so_and_no_old_numbers() -> None:

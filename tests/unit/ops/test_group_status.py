@@ -64,5 +64,5 @@ def test_whoever_has_read_all_and_never_went_back_is_ok(offsets: list[int], memb
 @given(st.lists(st.sampled_from(Status)))
 def test_a_group_is_as_well_as_its_worst_place(statuses: list[Status]) -> None:
     found = worst(statuses)
-    assert found in (statuses or [Status.OK])
+    assert found in (statuses or [Status.UNKNOWN])
     assert found.wants_attention == any(one.wants_attention for one in statuses)

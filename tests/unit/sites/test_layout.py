@@ -146,6 +146,13 @@ def test_variables_with_passwords_are_withheld_from_every_node() -> None:
     assert [node.withheld for node in layout.nodes] == [("SHOP",), ("SHOP",)]
 
 
+def test_brokers_are_counted_by_the_file_and_only_as_far_as_they_were_made() -> None:
+    state = BusState(bus="orders", active="a")
+    assert laid_out(bus(Site(brokers=3)), state)["a"].broker_count == 3
+    assert lay_out(bus(Site(brokers=4)), "a", state, HOME).broker_count == 3
+    assert lay_out(bus(Site(brokers=2)), "a", state, HOME).broker_count == 2
+
+
 def test_racks_go_round_and_a_broker_may_have_its_own() -> None:
     layout = laid_out(bus(Site(brokers=(Broker(), Broker(rack="x"), Broker()), racks=("r1", "r2"))))["a"]
     assert [node.rack for node in layout.brokers] == ["r1", "x", "r1"]
