@@ -1,4 +1,4 @@
-"""Drills as a user runs them: all kinds of clients, a bus of their own, a verdict; and one that must fail.
+"""Drills as a user runs them: all kinds of clients, a bus of their own, a verdict; and some that must fail.
 
 Time limits are for a machine that does nothing else, so here a drill may be slower than it promises;
 everything about records must hold. The longer scenarios run in `make drills`.

@@ -223,6 +223,8 @@ def tell(scenario: Scenario, stage: Stage) -> list[str]:
     # The next call goes on behind a fault that could not be mended.
     while (unmended := _tried(stage.faults.heal_all)) and unmended[0] not in trouble:
         trouble += unmended
+    if trouble:  # else clients that had no time to come back would be said to be away for good
+        trouble += _tried(stage.rest)
     for reason in trouble:
         stage.recorder.event(Happening.NOTE, f"the story did not come to its end: {reason}")
         stage.progress.note(reason)
