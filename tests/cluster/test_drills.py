@@ -1,4 +1,4 @@
-"""Drills as a user runs them: all kinds of clients, a bus of their own, a verdict; and one that must fail.
+"""Drills as a user runs them: all kinds of clients, a bus of their own, a verdict; and some that must fail.
 
 Time limits are for a machine that does nothing else, so here a drill may be slower than it promises;
 everything about records must hold. The longer scenarios run in `make drills`.
@@ -22,6 +22,7 @@ from twinlog.drills.promises import ALWAYS, Within
 from twinlog.drills.running import Options, run
 from twinlog.drills.scenarios import SCENARIOS, Scenario
 from twinlog.drills.stage import Stage
+from twinlog.drills.verdict import STORY_ENDED
 from twinlog.machine import cache_directory
 from twinlog.progress import Silent
 from twinlog.sites import processes
@@ -49,14 +50,28 @@ def plan(records, aborted, position, *, keep_identity):
 
 steps.plan = plan
 """
+# A story that breaks something and does not come to its end.
+BROKEN_STORY = """
+from twinlog.drills import stories
+from twinlog.drills.faults import How
+from twinlog.errors import SiteError
 
 
-def drill(directory: Path, name: str, *options: str) -> dict[str, Any]:
+def too_late(stage):
+    stage.faults.mirror(How.KILL)
+    raise SiteError("it is too late")
+
+
+stories.mirror_dies = too_late
+"""
+
+
+def drill(directory: Path, name: str, *options: str, **environment: str) -> dict[str, Any]:
     """Run a drill by its command and return the JSON, with `exit_code` beside it."""
     ended = subprocess.run(
         [sys.executable, "-m", "twinlog", "drill", "run", name, "-o", "json", *options],
         cwd=directory,
-        env=program_environment(cache_directory()),
+        env=program_environment(cache_directory(), **environment),
         capture_output=True,
         text=True,
         timeout=RUN_TIMEOUT_S,
@@ -124,6 +139,26 @@ def test_mirror_that_drops_a_batch_makes_the_drill_fail(
     # What is needed to understand it stays; nothing of it runs.
     assert (ran.directory / ".twinlog").exists()
     assert left_behind(ran.directory) == []
+
+
+def test_story_that_ends_by_an_error_is_judged_and_fails_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BROKEN_STORY)
+    path = os.pathsep.join([str(tmp_path), str(REPOSITORY / "src")])
+    told = drill(tmp_path, "mirror-dies", "--seconds", "6", "--rate", "20", PYTHONPATH=path)
+    assert (told["exit_code"], told["verdict"], told["cut_short"]) == (
+        EXIT_FINDINGS,
+        "fail",
+        "it is too late",
+    )
+    assert [one["says"] for one in told["promises"] if not one["kept"]] == [STORY_ENDED]
+    # What was broken is mended, what could be read was, and the report is there.
+    assert [one["what"] for one in told["events"] if one["what"] in ("fault", "healed")] == [
+        "fault",
+        "healed",
+    ]
+    assert told["lost"] == 0 and told["acks"]["all"]["acknowledged"] > 0
+    assert "the story did not come to its end: it is too late" in Path(told["report"]).read_text()
+    assert left_behind(Path(told["directory"])) == []
 
 
 @pytest.mark.drill

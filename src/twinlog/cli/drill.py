@@ -91,7 +91,8 @@ def run(
 
     It makes a bus of its own, as small as shows the thing, and takes it down at the end; the bus of the
     file is not touched. Real clients write and read meanwhile. Exit code 3 says that a promise was
-    broken; then the bus's directory stays, with all logs, beside the history.
+    broken, or that the story did not come to its end; then the bus's directory stays, with all logs,
+    beside the history.
     """
     from twinlog.drills import report as reports
     from twinlog.drills.running import Options, run
@@ -116,8 +117,10 @@ def run(
     ctx.write(reports.terminal(verdict) + told, as_json=as_json)
     if not verdict.passed:
         broken = next(one for one in verdict.judged if not one.kept)
+        promise = f"a promise was broken: {broken.says} ({broken.measured})"
+        cut_short = f"the story did not come to its end: {verdict.cut_short}"
         raise Findings(
-            f"a promise was broken: {broken.says} ({broken.measured})",
+            cut_short if verdict.cut_short else promise,
             where=str(ran.directory),
             hint=f"twinlog drill run {name} --seed {options.seed}",
         )

@@ -16,12 +16,10 @@ from itertools import pairwise
 from twinlog.drills import progress
 from twinlog.drills.finding import Finding, Kind
 from twinlog.drills.history import Outcome, Partition, Write
-from twinlog.drills.index import Fate, Index, Position, point, where
+from twinlog.drills.index import ACK_ON_ITS_WAY_S, Fate, Index, Position, point, where
 
 # No client repeats a request sooner: back-off before a retry is 100 ms by default, less a fifth of jitter.
 QUICKEST_RETRY_S = 0.05
-# An acknowledgement that was on its way when the new site opened has arrived after this time.
-ACK_ON_ITS_WAY_S = 1.0
 
 
 def check(index: Index) -> list[Finding]:
@@ -31,6 +29,8 @@ def check(index: Index) -> list[Finding]:
 
 def lost(index: Index) -> Iterator[Finding]:
     """Acknowledged writes that the active does not have, or has only because salvage brought them back."""
+    if index.active in index.unread:
+        return
     for value, write in index.writes.items():
         places = index.places.get(value)
         kept = index.salvaged.get(value)
@@ -108,7 +108,7 @@ def phantom(index: Index) -> Iterator[Finding]:
 def diverged(index: Index) -> Iterator[Finding]:
     """Positions where the logs of the active and of another site differ, and what the other one lacks."""
     for site, log in index.logs.items():
-        if site == index.active:
+        if site == index.active or index.unread:
             continue
         for partition in sorted(index.log.keys() | log.keys()):
             yield from _compared(index, partition, index.log.get(partition, {}), site, log.get(partition, {}))

@@ -53,10 +53,11 @@ def headline(verdict: Verdict) -> str:
 
 
 def load(verdict: Verdict) -> str:
-    """How much was done, for how long, and with which seed."""
+    """How much was done, for how long, and with which seed; before that, why it was not all."""
     acknowledged = sum(one.acknowledged for one in verdict.figures.levels)
     seed = "" if verdict.about.seed is None else f", seed {verdict.about.seed}"
-    return f"{acknowledged:,} writes acknowledged in {verdict.seconds:.1f} s{seed}"
+    short = f"the story did not come to its end: {verdict.cut_short}; " if verdict.cut_short else ""
+    return f"{short}{acknowledged:,} writes acknowledged in {verdict.seconds:.1f} s{seed}"
 
 
 def sections(verdict: Verdict, most_findings: int) -> list[Section]:
@@ -93,6 +94,8 @@ def levels(verdict: Verdict) -> Section:
         for one in verdict.figures.levels
     )
     note = "RPO is the age of the oldest lost write when the fault began. Lost counts salvaged ones too."
+    if verdict.index.unread:
+        note += f" The last read of {' and '.join(sorted(verdict.index.unread))} failed: more may be lost."
     return Section("Records", columns, rows, note)
 
 

@@ -232,7 +232,7 @@ def _clients(index: Index, disturbances: tuple[Disturbance, ...]) -> Iterator[Cl
     for read in index.history.reads:
         # A member of a group may end up without partitions; the group as a whole must go on.
         name = read.client if read.group is None else f"group {read.group}"
-        rows[_Client(name, READS)].append(Success(read.time_s, read.site))
+        rows[_Client(name, READS)].append(Success(read.time_s, index.site_of_read(read)))
     for row in rows.values():
         row.sort(key=lambda one: one.time_s)
     # The load of one kind ends together. Who fell silent before was not stopped but stuck.

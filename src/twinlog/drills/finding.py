@@ -26,6 +26,7 @@ class Kind(StrEnum):
     BEHIND = "behind"
     MOVED = "at another offset"
     STALE = "stale"
+    HELD = "handed out late"
     TORN = "torn transaction"
     ABORTED = "aborted, but visible"
     REWOUND = "commit gone backwards"
@@ -35,7 +36,9 @@ class Kind(StrEnum):
 
 
 LOSSES = frozenset({Kind.LOST, Kind.SALVAGED})
-_DOCUMENTED = frozenset({Kind.REPEATED, Kind.UNREPORTED})
+# What the last read shows, and nothing else does.
+IN_LOGS = frozenset(Kind) - {Kind.STALE, Kind.HELD, Kind.REWOUND, Kind.REREAD}
+_DOCUMENTED = frozenset({Kind.REPEATED, Kind.UNREPORTED, Kind.HELD})
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,9 @@ class Happening(StrEnum):
     OPENED = "opened"  # site, planned; the first one names the site that was active from the start
     LAG = "lag"  # records, seconds
     STOPPED = "stopped"  # client: the one that was stopped on purpose
+    ERROR = "error"  # client: the reader that was told of one
     STEP = "step"  # anything else that a move did
+    UNREAD = "unread"  # site: the one whose last read failed
     NOTE = "note"
 
 
@@ -107,6 +109,7 @@ class Commit:
     offset: int
     time_s: float
     outcome: Outcome
+    error: str = ""  # what reached the program; empty: all is well, or it may simply commit again
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ class Transaction:
     step: Step
     outcome: Outcome
     time_s: float
+    error: str = ""  # what reached the program; empty: all is well, or the library would have tried on
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ from twinlog.drills.history import (
 
 Position = tuple[str, int, int]
 Log = dict[Partition, dict[int, str]]
+# An acknowledgement that was on its way when another site opened has arrived after this time.
+ACK_ON_ITS_WAY_S = 1.0
 
 
 class Fate(Enum):
@@ -67,6 +69,11 @@ class Index:
             log = logs.setdefault(one.site, {})
             log.setdefault((one.topic, one.partition), {})[one.offset] = one.value
         return logs
+
+    @cached_property
+    def unread(self) -> frozenset[str]:
+        """The sites whose last read failed; what they hold nobody knows."""
+        return frozenset(str(event.data["site"]) for event in self.events(Happening.UNREAD))
 
     @property
     def log(self) -> Log:
@@ -142,7 +149,26 @@ class Index:
         # It may even stand at the same offset there: the first record behind the promotion point often does.
         told = self.position_of(write)
         is_elsewhere = told in self.places.get(write.value, ())
-        return kept.site if told == (kept.topic, kept.partition, kept.offset) and not is_elsewhere else None
+        if told != (kept.topic, kept.partition, kept.offset) or is_elsewhere:
+            return None
+        return kept.site or None
+
+    def site_of_read(self, read: Read) -> str | None:
+        """The site that a record was read at: as its reader says, or the only one that ever had it there."""
+        if read.site is not None or not self.is_elsewhere(read):
+            return read.site
+        place = (read.topic, read.partition, read.offset)
+        kept = self.salvaged.get(read.value)
+        if kept is not None and place == (kept.topic, kept.partition, kept.offset):
+            return kept.site or None
+        having = [
+            site for site, places in self.places_elsewhere.items() if place in places.get(read.value, ())
+        ]
+        return having[0] if len(having) == 1 and not self.unread else None
+
+    def is_elsewhere(self, read: Read) -> bool:
+        """True if the active does not have a record where it was read."""
+        return (read.topic, read.partition, read.offset) not in self.places.get(read.value, ())
 
     def position_of(self, write: Write) -> Position | None:
         """Where a write was acknowledged, or where salvage found it."""

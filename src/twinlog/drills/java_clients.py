@@ -32,6 +32,8 @@ READER_SETTINGS = {
     "fetch.min.bytes": "10000",
     "fetch.max.wait.ms": "200",
 }
+# What Java says of a commit that came while the group shared its partitions out anew: no error of the bus.
+HANDED_ON = ("rebalance", "not part of an active group", "member ID", "member epoch")
 
 
 def client_file(home: Home, client: Client, directory: Path) -> str:
@@ -80,10 +82,17 @@ def operations(client: Client, names: Names, line: str) -> Iterator[Operation]:
                 yield Read(client.name, client.group, *_place(told), value, time_s)
             case "offsets_committed":
                 outcome = Outcome.OK if told["success"] else Outcome.UNKNOWN
+                error = "" if told["success"] else _error(told.get("error"))
                 for one in told["offsets"]:
-                    yield Commit(client.name, client.group, *_place(one), time_s, outcome)
+                    yield Commit(client.name, client.group, *_place(one), time_s, outcome, error)
     except (ValueError, KeyError, TypeError):
         return
+
+
+def _error(said: str | None) -> str:
+    """What a reader was told of a commit; nothing if others only go on with its partitions."""
+    text = said or "no reason was given"
+    return "" if any(words in text for words in HANDED_ON) else text
 
 
 def _place(told: Any) -> tuple[str, int, int]:

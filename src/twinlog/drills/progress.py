@@ -12,10 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from twinlog.drills.finding import Finding, Kind
-from twinlog.drills.history import Commit, Outcome, Read
-from twinlog.drills.index import Index, Position
+from twinlog.drills.history import Commit, Event, Outcome, Read, Write
+from twinlog.drills.index import ACK_ON_ITS_WAY_S, Index, Position
 
 STANDBY_GROUPS = "standby."  # the names of groups that are meant to read at the standby
+# So long Java's consumer waits for the answer to a commit (default.api.timeout.ms) before it hands out what
+# it has fetched meanwhile; others wait less.
+LONGEST_HELD_S = 60.0
 Line = tuple[str, str, int]  # group, topic, partition
 
 
@@ -111,20 +114,32 @@ def began_late(index: Index) -> Iterator[Finding]:
 
 
 def stale_reads(index: Index) -> Iterator[Finding]:
-    """Records that a group got from a site that was not the active any more."""
+    """Records that a group got from a site that was not the active any more.
+
+    What a consumer had fetched before the move it may still hand out: a record is stale for certain if it
+    was written after that, if the reader had gone on at the other site already, or after a long time.
+    What is not certain, and the active does not have, is listed.
+    """
+    moved: dict[tuple[str, str, int], float] = {}  # by reader and partition: when it was seen to have moved
     for read in index.history.reads:
-        if read.site is None or read.group is None or read.group.startswith(STANDBY_GROUPS):
+        if read.group is None or read.group.startswith(STANDBY_GROUPS):
             continue
         opening = index.opening_before(read.time_s)
-        if opening is None or opening.data["site"] == read.site:
+        if opening is None:
             continue
-        write = index.writes.get(read.value)
-        # What a consumer had fetched before the move it may still hand out; what was written after it
-        # at the old site it can only have fetched there.
-        if write is None or write.start_s is None or write.start_s <= opening.time_s:
+        new, site = opening.data["site"], index.site_of_read(read)
+        line = (read.client, read.topic, read.partition)
+        is_new = _came_after(index.writes.get(read.value), opening)
+        if site is None or site == new:
+            if is_new:
+                moved[line] = opening.time_s
             continue
-        what = f"read at {read.site} after {opening.data['site']} had opened"
-        yield _found(index, Kind.STALE, read, what)
+        late_s = read.time_s - opening.time_s
+        if is_new or moved.get(line) == opening.time_s or late_s > LONGEST_HELD_S:
+            yield _found(index, Kind.STALE, read, f"read at {site} {late_s:.3f} s after {new} had opened")
+        elif index.is_elsewhere(read):
+            what = f"{site} alone had it, and {read.client} got it {late_s:.3f} s after {new} had opened"
+            yield _found(index, Kind.HELD, read, f"{what}: fetched before, as far as anybody can say")
 
 
 def vanished(index: Index) -> Iterator[Finding]:
@@ -144,6 +159,15 @@ CHECKERS: tuple[Callable[[Index], Iterator[Finding]], ...] = (
     stale_reads,
     vanished,
 )
+
+
+def _came_after(write: Write | None, opening: Event) -> bool:
+    """True if a write was sent after a site had opened, as far as its client tells."""
+    if write is None:
+        return False
+    if write.start_s is not None:
+        return write.start_s > opening.time_s
+    return write.end_s is not None and write.end_s > opening.time_s + ACK_ON_ITS_WAY_S
 
 
 def _commits(index: Index) -> dict[Line, list[Commit]]:

@@ -6,14 +6,14 @@ writes of an acks level that nobody wrote, or about clients that were not there,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
 from twinlog.drills.figures import WRITES, Figures, Passage, lost_age_s
-from twinlog.drills.finding import LOSSES, Finding, Kind
-from twinlog.drills.history import Happening, Outcome
+from twinlog.drills.finding import IN_LOGS, LOSSES, Finding, Kind
+from twinlog.drills.history import Happening, History, Outcome
 from twinlog.drills.index import Index
 
 
@@ -28,6 +28,12 @@ class Facts:
     def acknowledged(self, acks: frozenset[str] | None) -> int:
         """How many writes of some levels were acknowledged; None is all levels."""
         return sum(one.acknowledged for one in self.figures.levels if acks is None or one.acks in acks)
+
+    @property
+    def unread(self) -> str:
+        """Why nobody can say what is in the logs; empty if both were read to their ends."""
+        sites = " and ".join(sorted(self.index.unread))
+        return f"unknown: the last read of {sites} failed" if sites else ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class AtMost:
         if self.acks is not None and not facts.acknowledged(self.acks):
             return Judged(self.says, False, f"no write was acknowledged with acks={_levels(self.acks)}")
         found = tuple(finding for finding in facts.findings if self.covers(finding))
+        if facts.unread and self.kinds & IN_LOGS:
+            return Judged(self.says, False, facts.unread, found)
         return Judged(self.says, len(found) <= self.most, str(len(found)), found)
 
 
@@ -95,7 +103,9 @@ class Listed:
 class LostWithinLag:
     """Only writes that the standby did not have yet may be lost, none older than the lag, all salvaged.
 
-    Lag is sampled, so its last value before the fault grows by the time since, and by a margin.
+    Lag is sampled, so its last value before the fault grows by the time since, and by a margin: in a
+    second it cannot grow by more. Without a sample since the site opened nobody knows, and nothing older
+    than the fault is excused.
     """
 
     says: str
@@ -112,6 +122,8 @@ class LostWithinLag:
         if not facts.acknowledged(self.acks):
             return Judged(self.says, False, f"no write was acknowledged with acks={_levels(self.acks)}")
         found = tuple(finding for finding in facts.findings if self.covers(finding))
+        if facts.unread:
+            return Judged(self.says, False, facts.unread, found)
         broken = tuple(finding for finding in found if not self._is_excused(facts, finding))
         kept = f"{len(found)} lost, {sum(one.kind is Kind.SALVAGED for one in found)} of them salvaged"
         if broken:
@@ -133,10 +145,17 @@ class LostWithinLag:
         """The lag when the site was lost that acknowledged something at this time."""
         moves = [one for one in facts.figures.disturbances if one.opened_s is not None]
         began_s = next((one.began_s for one in moves if (one.opened_s or 0) >= acknowledged_s), 0.0)
-        samples = [one for one in facts.index.events(Happening.LAG) if one.time_s <= began_s]
-        if not samples or samples[-1].data.get("seconds") is None:
-            return float("inf")  # nobody measured it; the promotion point alone decides
-        return float(samples[-1].data["seconds"]) + (began_s - samples[-1].time_s) + self.margin_s
+        opening = facts.index.opening_before(began_s)
+        since_s = 0.0 if opening is None else opening.time_s
+        samples = [
+            (one.time_s, float(one.data["seconds"]))
+            for one in facts.index.events(Happening.LAG)
+            if since_s <= one.time_s <= began_s and one.data.get("seconds") is not None
+        ]
+        if not samples:
+            return 0.0
+        sampled_s, lag_s = samples[-1]
+        return lag_s + (began_s - sampled_s) + self.margin_s
 
 
 @dataclass(frozen=True)
@@ -144,7 +163,8 @@ class Within:
     """Every client works again within a time after every disturbance, and half of them within another.
 
     `by_outage` counts the time between two successes, else from the fault to the first one after it.
-    With `acks` it is about writers of these levels only; `apart` names those that it is not about.
+    With `acks` it is about writers of these levels only; `only` names those that it is about, `apart`
+    those that it is not. With `to` it is about moves to one site: a slow way hides behind a quick one.
     """
 
     says: str
@@ -153,7 +173,9 @@ class Within:
     does: str = WRITES
     by_outage: bool = False
     acks: frozenset[str] | None = None
+    only: frozenset[str] | None = None
     apart: frozenset[str] = frozenset()
+    to: str | None = None
 
     def covers(self, finding: Finding) -> bool:
         """It speaks of time, not of records."""
@@ -166,8 +188,10 @@ class Within:
             for client in facts.figures.clients
             if client.does == self.does
             and (self.acks is None or client.acks in self.acks)
+            and (self.only is None or client.name in self.only)
             and client.name not in self.apart
             for passage in client.passages
+            if self.to is None or passage.disturbance.site == self.to
         ]
         if not passages:
             return Judged(self.says, False, "no client was there to see it")
@@ -208,10 +232,15 @@ class Back:
 
 @dataclass(frozen=True)
 class NoError:
-    """No write of some acks levels is refused, or ends without an answer."""
+    """No write of some acks levels is refused, or ends without an answer; nor does a transaction of theirs.
+
+    With `groups` no reader of a group is told of an error either. What a library tries again by itself
+    is none, nor is what it offers to try again: it is written down without an `error`.
+    """
 
     says: str
     acks: frozenset[str]
+    groups: bool = False
 
     def covers(self, finding: Finding) -> bool:
         """It speaks of answers, not of records."""
@@ -219,13 +248,32 @@ class NoError:
 
     def judge(self, facts: Facts) -> Judged:
         """Count the answers that were none."""
-        bad = [
-            write
-            for write in facts.index.history.writes
-            if write.acks in self.acks and write.outcome is not Outcome.OK
-        ]
-        said = "0" if not bad else f"{len(bad)}, first {bad[0].value}"
+        history = facts.index.history
+        if self.groups and not any(read.group for read in history.reads):
+            return Judged(self.says, False, "no group was there to see it")
+        bad = [*self._of_writers(history), *(self._of_groups(history) if self.groups else ())]
+        said = "0" if not bad else f"{len(bad)}, first {bad[0]}"
+        repeated = sum(one.outcome is not Outcome.OK and not one.error for one in history.commits)
+        if self.groups and repeated:
+            said += f"; {repeated} commits were left to the next one"
         return Judged(self.says, not bad and facts.acknowledged(self.acks) > 0, said)
+
+    def _of_writers(self, history: History) -> Iterator[str]:
+        writers = {write.client for write in history.writes if write.acks in self.acks}
+        for write in history.writes:
+            if write.acks in self.acks and write.outcome is not Outcome.OK:
+                yield write.value
+        for step in history.transactions:
+            if step.client in writers and step.error:
+                yield f"{step.step} of {step.transaction} ({step.error})"
+
+    def _of_groups(self, history: History) -> Iterator[str]:
+        for event in history.events:
+            if event.what is Happening.ERROR:
+                yield event.text
+        for commit in history.commits:
+            if commit.error:
+                yield f"commit of group {commit.group} ({commit.error})"
 
 
 NOT_TWO = AtMost("no site acknowledges after another one opened", frozenset({Kind.STALE}))

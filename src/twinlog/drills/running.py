@@ -1,7 +1,8 @@
 """Runs a drill from nothing to its verdict: a bus of its own, load, the story, healing, the last read.
 
 `drill run` calls `run`. The bus is made in a directory of its own and taken down at the end, whatever
-that end is; what was written down about it stays. Nothing of another bus is touched.
+that end is; what was written down about it stays. Nothing of another bus is touched. Once the load runs
+there is a verdict: a story that ends by an error is judged by what was written down until then.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import os
 import platform
 import signal
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
+
+import psutil
 
 from twinlog import __version__
 from twinlog.drills import declaration, disks, last_read, recording
 from twinlog.drills.faults import Faults
 from twinlog.drills.following import Following
-from twinlog.drills.history import Happening
+from twinlog.drills.history import Happening, Operation
 from twinlog.drills.load import Load, must_go_on
 from twinlog.drills.machines import Network, network
 from twinlog.drills.page import page
@@ -42,10 +47,13 @@ from twinlog.sites.home import Home
 from twinlog.sites.local import Kafka
 from twinlog.spec.model import KAFKA_VERSION, Promote
 from twinlog.traffic import staff
+from twinlog.wire.driver import librdkafka_version
 
 BEGIN_TIMEOUT_S = 240.0  # JVMs start and groups form, on a machine that does other things too
 EQUAL_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 10.0
+# What a story can end by, beside its end: a bus that does not do what it should, or does not answer.
+TROUBLE = (TwinlogError, OSError, subprocess.SubprocessError, psutil.Error)
 
 
 @dataclass(frozen=True)
@@ -189,9 +197,7 @@ def _play(
                     clients.start(kafka)
                     must_go_on(clients, BEGIN_TIMEOUT_S, history)
                 with _told(progress, f"drill {scenario.name}"):
-                    stage.rest()
-                    scenario.story(stage)
-                    faults.heal_all()
+                    trouble = tell(scenario, stage)
                 with _told(progress, "clients end"):
                     for name in clients.stop(recorder):
                         recorder.event(Happening.NOTE, f"{name} did not end, and was killed")
@@ -199,25 +205,65 @@ def _play(
             faults.let_go()
             clients.kill()
     with _told(progress, "last read"):
-        _read_all(home, following, clients, history)
+        trouble += read_all(home, following, clients, history)
     paths = [*clients.histories, history / "events.jsonl", history / "final.jsonl"]
-    about = _about(scenario, options, stage, busy_before)
-    return judge(recording.load(paths), (*scenario.promises, *stage.seen), about)
+    about = _about(scenario, options, stage, busy_before, kafka)
+    promises = (*scenario.promises, *stage.seen)
+    return judge(recording.load(paths), promises, about, "; ".join(trouble))
 
 
-def _read_all(home: Home, following: Following, clients: Load, history: Path) -> None:
+def tell(scenario: Scenario, stage: Stage) -> list[str]:
+    """Play the story and mend what it left broken; returns what kept it from its end."""
+
+    def story() -> None:
+        stage.rest()
+        scenario.story(stage)
+
+    trouble = _tried(story)
+    # The next call goes on behind a fault that could not be mended.
+    while (unmended := _tried(stage.faults.heal_all)) and unmended[0] not in trouble:
+        trouble += unmended
+    if trouble:  # else clients that had no time to come back would be said to be away for good
+        trouble += _tried(stage.rest)
+    for reason in trouble:
+        stage.recorder.event(Happening.NOTE, f"the story did not come to its end: {reason}")
+        stage.progress.note(reason)
+    return trouble
+
+
+def _tried(act: Callable[[], object], what: str = "") -> list[str]:
+    """Do something; returns what went wrong, in words."""
+    try:
+        act()
+    except TROUBLE as error:
+        reason = error.what if isinstance(error, TwinlogError) else str(error)
+        return [f"{what}: {reason}" if what else reason]
+    return []
+
+
+def read_all(home: Home, following: Following, clients: Load, history: Path) -> list[str]:
+    """Read both sites and salvage, each as far as it can be had; returns what could not be read."""
     with Recorder(history / "final.jsonl") as recorder:
-        behind = last_read.wait_until_equal(home, EQUAL_TIMEOUT_S)
-        if behind:
-            recorder.event(Happening.NOTE, behind)
+
+        def equal() -> None:
+            if behind := last_read.wait_until_equal(home, EQUAL_TIMEOUT_S):
+                recorder.event(Happening.NOTE, behind)
+
+        def add(found: Iterable[Operation]) -> None:
+            for one in list(found):  # half a log would look like a loss
+                recorder.add(one)
+
+        trouble = _tried(equal, "the sites cannot be compared")
         for site in home.bus.sites:
-            for final in last_read.finals(home, site, clients.names):
-                recorder.add(final)
-        for salvaged in last_read.salvaged(home, following.moves.lost, clients.names):
-            recorder.add(salvaged)
+            finals = last_read.finals(home, site, clients.names)
+            if failed := _tried(partial(add, finals), f"the last read of {site}"):
+                recorder.event(Happening.UNREAD, failed[0], site=site)
+                trouble += failed
+        salvaged = last_read.salvaged(home, following.moves.lost, clients.names)
+        return trouble + _tried(partial(add, salvaged), "the last read of salvage")
 
 
-def _about(scenario: Scenario, options: Options, stage: Stage, busy_before: float) -> About:
+def _about(scenario: Scenario, options: Options, stage: Stage, busy_before: float, kafka: Kafka) -> About:
     size = scenario.size
     return About(
         scenario.name,
@@ -225,7 +271,10 @@ def _about(scenario: Scenario, options: Options, stage: Stage, busy_before: floa
         {
             "twinlog": __version__,
             "kafka": " → ".join(dict.fromkeys((scenario.kafka_version, KAFKA_VERSION))),
-            "librdkafka": version("confluent-kafka"),
+            "librdkafka": librdkafka_version(),
+            "confluent-kafka": version("confluent-kafka"),
+            "java": kafka.java.release,
+            "spark": version("pyspark"),
             "python": platform.python_version(),
         },
         {

@@ -2,7 +2,7 @@
 
 `judge` is what the runner calls when the last read is done; the reports and `-o json` show its answer
 and nothing else. What a scenario says nothing about must not occur: a finding that no promise speaks of
-breaks the drill, and so does a load that wrote nothing.
+breaks the drill, and so do a load that wrote nothing and a story that was cut short.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from twinlog.drills.history import History
 from twinlog.drills.index import Index
 from twinlog.drills.promises import Facts, Judged, Promise
 
+STORY_ENDED = "the story comes to its end"
 NOTHING_ELSE = "nothing else went wrong"
 LOAD_WAS_THERE = "writes were acknowledged, and the active was read to its end"
 
@@ -41,6 +42,7 @@ class Verdict:
     findings: tuple[Finding, ...]
     figures: Figures
     index: Index
+    cut_short: str = ""  # why the story did not come to its end
 
     @property
     def passed(self) -> bool:
@@ -64,7 +66,8 @@ class Verdict:
         return {
             "drill": self.about.drill,
             "verdict": self.word,
-            "lost": sum(one.lost for one in levels),
+            "cut_short": self.cut_short or None,
+            "lost": None if self.index.active in self.index.unread else sum(one.lost for one in levels),
             "salvaged": sum(one.salvaged for one in levels),
             "duplicated": figures.counts.get(Kind.DUPLICATED, 0),
             "repeated": figures.counts.get(Kind.REPEATED, 0),
@@ -97,14 +100,16 @@ class Verdict:
         }
 
 
-def judge(history: History, promises: Sequence[Promise], about: About) -> Verdict:
-    """Check a history and hold every promise against it."""
+def judge(history: History, promises: Sequence[Promise], about: About, cut_short: str = "") -> Verdict:
+    """Check a history and hold every promise against it; `cut_short` says why it has no proper end."""
     index = Index(history)
     findings = tuple(check(index))
     facts = Facts(index, findings, measure(index, findings))
     judged = [_load_was_there(facts), *(promise.judge(facts) for promise in promises)]
     judged.append(_nothing_else(facts, promises))
-    return Verdict(about, tuple(judged), findings, facts.figures, index)
+    if cut_short:
+        judged.insert(0, Judged(STORY_ENDED, False, cut_short))
+    return Verdict(about, tuple(judged), findings, facts.figures, index, cut_short)
 
 
 def _load_was_there(facts: Facts) -> Judged:

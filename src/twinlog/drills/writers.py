@@ -159,7 +159,7 @@ def write_transactions(stage: Stage) -> None:
         if producer is None:
             break
         try:
-            _transaction(stage, producer, number)
+            transact(stage, producer, number)
         except TransactionFailed as error:
             # Without an answer nobody knows; a new producer of the name ends what is open.
             if error.must_reopen or error.retriable or not _aborted(producer):
@@ -185,12 +185,14 @@ def _prepared(stage: Stage) -> Transactional | None:
     return None
 
 
-def _transaction(stage: Stage, producer: Transactional, number: int) -> None:
+def transact(stage: Stage, producer: Transactional, number: int) -> None:
     """One transaction; it raises when nobody knows how it ended, or when it was not begun."""
     name = f"{stage.part.client.name}/{number}"
 
-    def note(step: Step, outcome: Outcome) -> None:
-        one = Transaction(stage.part.client.name, name, step, outcome, stage.recorder.now_s())
+    def note(step: Step, outcome: Outcome, failed: TransactionFailed | None = None) -> None:
+        # One that may be tried again has met with our own patience, which is shorter than the library's.
+        error = "" if failed is None or failed.retriable else failed.what
+        one = Transaction(stage.part.client.name, name, step, outcome, stage.recorder.now_s(), error)
         stage.recorder.add(one)
 
     producer.begin()
@@ -204,15 +206,19 @@ def _transaction(stage: Stage, producer: Transactional, number: int) -> None:
             raise
     if number % ABORT_EVERY == ABORT_EVERY - 1:
         producer.flush(ANSWER_S)  # else what is still queued would never be sent
-        producer.abort(ANSWER_S)
-        note(Step.ABORT, Outcome.OK)
-        return
+        _end(Step.ABORT, producer.abort, note)
+    else:
+        _end(Step.COMMIT, producer.commit, note)
+
+
+def _end(step: Step, end: Callable[[float], None], note: Callable[..., None]) -> None:
+    """End a transaction, and write down how that went."""
     try:
-        producer.commit(ANSWER_S)
-    except TransactionFailed:
-        note(Step.COMMIT, Outcome.UNKNOWN)
+        end(ANSWER_S)
+    except TransactionFailed as failed:
+        note(step, Outcome.UNKNOWN, failed)
         raise
-    note(Step.COMMIT, Outcome.OK)
+    note(step, Outcome.OK)
 
 
 def _aborted(producer: Transactional) -> bool:

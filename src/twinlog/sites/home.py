@@ -183,9 +183,8 @@ class Home:
 
     def issue_node_certificates(self, node: Node, anew: Collection[Realm] = ()) -> list[Issued]:
         """Have a node's certificates good for a while; returns them all, each with why it was made anew."""
-        gate_host = self.bus.gate.address.rpartition(":")[0].strip("[]")
         own = {node.listen, node.advertise, "localhost"}
-        served = own | {gate_host} | set(self.bus.certificates.names)
+        served = own | self._gate_names() | set(self.bus.certificates.names)
         unusable = {"", "0.0.0.0", "::"}  # addresses to listen on, not to be known by
         wanted = {Kind.NODE: own}
         if node.kind is layouts.Kind.BROKER:
@@ -194,6 +193,13 @@ class Home:
             self.pki.issue(kind, f"{kind}-{node.id}", names - unusable, anew=kind.realm in anew)
             for kind, names in wanted.items()
         ]
+
+    def _gate_names(self) -> set[str]:
+        """What clients may call the bus: TLS passes through the gate, so brokers answer to its names."""
+        gate = self.bus.gate
+        addresses = [gate.address] + ([gate.tls_address] if gate.tls_address is not None else [])
+        hosts = {address.rpartition(":")[0].strip("[]") for address in addresses}
+        return hosts | ({gate.dns.name} if gate.dns is not None else set())
 
     def tls_files(self, node: Node) -> TlsFiles:
         """Where a node finds its certificates."""

@@ -311,6 +311,11 @@ def is_certain(code: str) -> bool:
     return code in _ABOUT_THE_RECORD
 
 
+def librdkafka_version() -> str:
+    """The version of the C library, which is not that of its Python binding."""
+    return str(confluent.libversion()[0])
+
+
 def explained(error: Any, what: str, where: str) -> KafkaError:
     """The error that librdkafka means: Kafka's own by Kafka's name, its own by its name without the mark."""
     code = error.code()

@@ -396,7 +396,7 @@ def test_group_that_reads_at_the_old_site_what_was_written_there_after_the_move_
         story.told.append(Read(group, group, TOPIC, 0, 0, value, story.tick(), "a"))
     finding = only(story.history(), Kind.STALE)
     assert finding.value == value
-    assert finding.what == "read at a after b had opened"
+    assert finding.what == "read at a 0.030 s after b had opened"
 
 
 def test_record_read_with_read_twin_must_stay() -> None:

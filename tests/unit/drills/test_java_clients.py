@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from twinlog.drills import java_clients
 from twinlog.drills.cast import EVERYBODY, JAVA_ALL, JAVA_CLASSIC, JAVA_NEW, JAVA_ONE, Names
 from twinlog.drills.history import Commit, Operation, Outcome, Read, Write
@@ -62,6 +64,23 @@ def test_commit_is_told_for_every_partition_with_its_outcome() -> None:
         Outcome.OK,
         Outcome.UNKNOWN,
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("Timeout of 60000ms expired before successfully committing offsets", None),
+        ("Offset commit cannot be completed since the consumer is undergoing a rebalance for auto", ""),
+        ("Offset commit cannot be completed since the consumer is not part of an active group", ""),
+        (None, "no reason was given"),
+    ],
+)
+def test_commit_that_failed_has_its_error_unless_the_group_was_sharing_out(
+    said: str | None, error: str | None
+) -> None:
+    (failed,) = told(JAVA_NEW, name="offsets_committed", offsets=[PLACE], success=False, error=said)
+    assert isinstance(failed, Commit)
+    assert failed.error == (said if error is None else error)
 
 
 def test_lines_for_people_tell_nothing() -> None:

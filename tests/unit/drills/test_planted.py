@@ -19,6 +19,7 @@ from twinlog.drills.history import (
     Operation,
     Outcome,
     Read,
+    Salvaged,
     Step,
     Transaction,
     Write,
@@ -207,6 +208,18 @@ def acknowledge_late(plant: Plant) -> str:
     return write.value
 
 
+def read_late(plant: Plant) -> str:
+    """A group gets a record that the old site took after the last move; nobody was told of the write."""
+    old, now_s = "b" if plant.active == "a" else "a", max(one.time_s for one in plant.told) + 1.0
+    late = Write("late", "java", "all", True, TOPIC, "late:0", Outcome.UNKNOWN, now_s, now_s)
+    plant.told += [
+        late,
+        Salvaged(old, TOPIC, 0, 1000, late.value),
+        Read("reader", GROUP, TOPIC, 0, 1000, late.value, now_s + 1.0),
+    ]
+    return late.value
+
+
 def tear(plant: Plant) -> str:
     """Two more writes of one transaction, of which one is not there."""
     for number in (1, 2):
@@ -265,6 +278,7 @@ PLANTS: dict[Callable[[Plant], str], Kind] = {
     vanish: Kind.VANISHED,
     misplace: Kind.MOVED,
     acknowledge_late: Kind.STALE,
+    read_late: Kind.STALE,
     tear: Kind.TORN,
     show_aborted: Kind.ABORTED,
     rewind: Kind.REWOUND,

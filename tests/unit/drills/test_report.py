@@ -197,6 +197,18 @@ def test_timeline_is_well_formed_titled_and_stays_in_its_box(width: int) -> None
     assert expected in labels
 
 
+def test_reports_say_why_a_story_was_cut_short_and_which_site_nobody_could_read() -> None:
+    story = Story()
+    story.write()
+    story.event(Happening.UNREAD, "no answer", site="b")
+    told = judge(story.history(), (), About("site-dies"), "the manager promotes the standby: not after 240 s")
+    text = " ".join(terminal(told).split())
+    for shown in (text, page(told)):
+        assert "the story did not come to its end: the manager promotes the standby: not after 240 s" in shown
+        assert "The last read of b failed: more may be lost." in shown
+    assert text.startswith("drill site-dies: FAIL (")
+
+
 def test_history_without_load_or_events_still_gives_reports() -> None:
     verdict = judge(History(), [], About("nothing"))
     assert "drill nothing: FAIL" in terminal(verdict)

@@ -87,6 +87,7 @@ def test_at_most_counts_its_own_levels_only() -> None:
 def failed_over() -> Story:
     """Two writes at each level, then one that is lost, then a failover and two more."""
     story = both_levels()
+    story.tick(1.0)
     story.write("java-1", mirrored=False)
     story.failover()
     story.tick(1.0)

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from twinlog.errors import SiteError, UsageError
+from twinlog.sites import certificates as made
+from twinlog.sites.authorities import Issued
 from twinlog.sites.home import Home
-from twinlog.spec.model import Bus, Role, Site
+from twinlog.spec.model import Bus, Dns, Gate, Role, Site
 
 
 @pytest.fixture
@@ -77,3 +80,41 @@ def test_a_bus_of_another_name_has_no_business_here(home: Home, tmp_path: Path) 
             ask(other)
     home.state_file.path.write_text("cut off")
     other.refuse_other_bus()  # who needs the state says that it cannot be read
+
+
+def issued(home: Home, gate: Gate) -> tuple[Issued, Issued]:
+    """The certificates of the first broker, for nodes and for clients, of the bus behind such a gate."""
+    home = Home(home.bus.but(gate=gate), home.file, {})
+    home.pki.ensure()
+    for_nodes, for_clients = home.issue_node_certificates(home.layout("a").brokers[0])
+    return for_nodes, for_clients
+
+
+def names(one: Issued) -> frozenset[str]:
+    return made.names_of(x509.load_pem_x509_certificate(one.certificate.read_bytes()))
+
+
+def test_brokers_answer_clients_to_every_name_of_the_gate(home: Home) -> None:
+    home.allocate()
+    dns = Dns(listen="127.0.0.1:5353", name="Bus.example.org")
+    gate = Gate(address="gate.example.org:9092", tls_address="[fd00::7]:9093", dns=dns)
+    for_nodes, for_clients = issued(home, gate)
+    assert {"gate.example.org", "fd00::7", "bus.example.org", "localhost"} <= names(for_clients)
+    assert not names(for_nodes) & {"gate.example.org", "fd00::7", "bus.example.org"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Gate(address="other.example.org:9092", dns=Dns(listen="127.0.0.1:5353", name="bus.example.org")),
+        Gate(address="gate.example.org:9092", dns=Dns(listen="127.0.0.1:5353", name="new.example.org")),
+        Gate(address="gate.example.org:9092"),
+    ],
+    ids=["address", "name", "no-name"],
+)
+def test_changed_name_of_the_gate_makes_new_certificates_for_clients_alone(home: Home, changed: Gate) -> None:
+    home.allocate()
+    first = Gate(address="gate.example.org:9092", dns=Dns(listen="127.0.0.1:5353", name="bus.example.org"))
+    issued(home, first)
+    assert [one.why for one in issued(home, first)] == ["", ""]
+    assert [one.why for one in issued(home, changed)] == ["", "its names changed"]
