@@ -80,6 +80,17 @@ def test_machines_that_are_cut_apart_hear_silence_until_they_are_healed(joined: 
     assert ask(a, b) == ask(b, a) == "here"
 
 
+def test_machine_that_is_cut_off_from_one_other_still_reaches_the_rest_and_they_each_other(
+    joined: Network,
+) -> None:
+    a, b, w = joined.machines.values()
+    joined.cut("w", "a")
+    assert ask(w, a) == ask(a, w) == "silence"
+    assert ask(w, b) == ask(b, w) == ask(a, b) == ask(b, a) == "here"
+    joined.heal()
+    assert ask(w, a) == ask(a, w) == "here"
+
+
 def test_what_is_started_alone_sees_no_process_of_others(joined: Network) -> None:
     a = joined.machines["a"]
     words = [sys.executable, "-c", "import psutil; print(len(psutil.pids()))"]

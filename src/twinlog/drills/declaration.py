@@ -13,6 +13,7 @@ from twinlog.drills import disks
 from twinlog.drills.cast import ORDERS, PAYMENTS, USER
 from twinlog.drills.machines import Network
 from twinlog.drills.scenarios import Scenario
+from twinlog.drills.spread import AWAY
 from twinlog.drills.stories import FAILOVER_AFTER_S
 from twinlog.durable import write_text
 from twinlog.sites.home import Home
@@ -43,7 +44,7 @@ gate:
   promote: {promote}
   witness: {hosts[witness]}:{ports[2]}
 """
-PLACES = ("a", "b", WITNESS)
+PLACES = ("a", "b", WITNESS, AWAY)
 # A drill is over before a thorough compiler has earned its time, and clients need the same processors.
 JVM = "[-XX:TieredStopAtLevel=1]"
 
@@ -74,7 +75,8 @@ def declare(directory: Path, scenario: Scenario, promote: Promote, joined: Netwo
 
 def own_disks(scenario: Scenario) -> tuple[str, ...]:
     """Where the first broker of each site keeps its records, if that is a disk of its own."""
-    return ("disks/a", "disks/b") if scenario.small_disks and disks.can_mount() else ()
+    has_own = scenario.slow_disks or (scenario.small_disks and disks.can_mount())
+    return ("disks/a", "disks/b") if has_own else ()
 
 
 def _brokers(count: int, disk: Sequence[str]) -> str:

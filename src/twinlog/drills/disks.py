@@ -3,7 +3,7 @@
 The runner mounts them for a scenario that asks for them, `faults` fills them. A full disk is then what it is
 in earnest: the system refuses every further block, in files and in what is mapped into memory. Who is not
 root has no such disks; there a limit on the size of files stands in for it, which only refuses to let files
-grow. What was on a disk stays in its place when the drill ends.
+grow. What was on a disk stays in its place when the drill ends. Disks that can be slow are in `devices`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,22 @@ def can_mount() -> bool:
 @contextmanager
 def mounted(path: Path) -> Iterator[None]:
     """A small disk in this place while the block runs."""
+    with placed(path, "-t", "tmpfs", "-o", f"size={SIZE_MIB}m,mode=700", "twinlog-drill"):
+        yield
+
+
+@contextmanager
+def placed(path: Path, *what: str) -> Iterator[None]:
+    """What these words tell `mount`, in this place while the block runs; its files stay there."""
     path.mkdir(parents=True)
-    _run("mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m,mode=700", "twinlog-drill", str(path))
+    run("mount", *what, str(path))
     try:
         yield
     finally:
         kept = path.with_name(f"{path.name}.kept")
         make_room(path)
-        _run("cp", "-a", "--sparse=always", str(path), str(kept))
-        _run("umount", str(path))
+        run("cp", "-a", "--sparse=always", str(path), str(kept))
+        run("umount", str(path))
         path.rmdir()
         kept.rename(path)
 
@@ -83,7 +90,8 @@ def forbid_growth(process: psutil.Process) -> None:
     process.rlimit(psutil.RLIMIT_FSIZE, (1, hard))
 
 
-def _run(*words: str) -> None:
+def run(*words: str) -> None:
+    """Run a command that must work."""
     done = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
     if done.returncode:
         raise SiteError(f"{' '.join(words)}: {done.stderr.strip()}", hint="is there a way to mount? mount")

@@ -1,4 +1,4 @@
-"""What a drill breaks, and how it is mended: signals to processes, full disks, cuts of the network.
+"""What a drill breaks, and how it is mended: signals to processes, full and slow disks, cuts of the network.
 
 Scenarios begin faults and heal them; both are written down. Processes are found as the product itself
 finds them. A fault that nobody healed is healed when the drill ends, so that nothing stays stopped. The
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import psutil
 
-from twinlog.drills import disks
+from twinlog.drills import devices, disks
 from twinlog.drills.history import Happening
 from twinlog.drills.machines import Network
 from twinlog.drills.recording import Recorder
@@ -22,9 +22,11 @@ from twinlog.errors import SiteError
 from twinlog.mirror import link
 from twinlog.progress import Progress
 from twinlog.sites import local, processes
+from twinlog.sites.background import Background
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Node
-from twinlog.traffic import agent, manager
+from twinlog.traffic import agent, manager, staff
+from twinlog.traffic.votes import WITNESS
 
 END_TIMEOUT_S = 60.0
 KILL_TIMEOUT_S = 10.0
@@ -73,17 +75,35 @@ class Faults:
 
     def site(self, how: How, site: str, *, with_agent: bool = False) -> Fault:
         """Hit all nodes of a site, and its agent with them if that is meant and there is one."""
-        found = list(processes.find(self._home.layout(site).local_nodes).values())
+        brokers, controllers = self._nodes(site)
+        # As whoever shuts a site down in order: a broker without controllers waits for them for minutes.
+        found, then = (brokers, controllers) if how is How.END else ([*brokers, *controllers], [])
         process = agent.background(self._home, site).find() if with_agent else None
         if process is None:
-            return self._begin(how, site, f"site {site} {how}", found, lambda: self._bring_up(site))
+            text = f"site {site} {how}"
+            return self._begin(how, site, text, found, lambda: self._bring_up(site), then)
 
         def bring_up() -> None:
             self._bring_up(site)
             agent.background(self._home, site).launch()
 
         # The agent first: it would answer what happens to its brokers.
-        return self._begin(how, site, f"site {site} and its agent {how}", [process, *found], bring_up)
+        text = f"site {site} and its agent {how}"
+        return self._begin(how, site, text, [process, *found], bring_up, then)
+
+    def site_sleeps(self, site: str, its_agent: Sequence[psutil.Process]) -> Fault:
+        """Stop all nodes of a site and its agent, as when their machine sleeps; the agent wakes up last."""
+        brokers, controllers = self._nodes(site)
+        found = [*its_agent, *brokers, *controllers]
+        return self._begin(How.HANG, site, f"site {site} and its agent {How.HANG}", found, lambda: None)
+
+    def agent(self, how: How, site: str) -> Fault:
+        """Hit the agent of a site on this machine; its brokers go on."""
+        return self._background(how, agent.background(self._home, site), f"agent of site {site}", site)
+
+    def witness(self, how: How) -> Fault:
+        """Hit the witness on this machine."""
+        return self._background(how, staff.witness(self._home), WITNESS)
 
     def agent_hangs(self, site: str, found: Sequence[psutil.Process]) -> Fault:
         """Stop the agent of a site: it does not notice when its site's lease ends."""
@@ -91,14 +111,7 @@ class Faults:
 
     def mirror(self, how: How) -> Fault:
         """Hit the mirror's driver."""
-        background = link.background(self._home)
-        return self._begin(
-            how,
-            "",
-            f"the mirror {how}",
-            _one(background.find(), "mirror"),
-            background.launch,
-        )
+        return self._background(how, link.background(self._home), "mirror")
 
     def workers(self, how: How) -> Fault:
         """Hit the Python processes in which the mirror's tasks run; Spark starts others by itself."""
@@ -108,19 +121,18 @@ class Faults:
 
     def manager(self, how: How) -> Fault:
         """Hit the traffic manager, and its gate with it."""
-        background = manager.background(self._home)
-        return self._begin(
-            how,
-            "",
-            f"the traffic manager {how}",
-            _one(background.find(), "traffic manager"),
-            background.launch,
-        )
+        return self._background(how, manager.background(self._home), "traffic manager")
 
     def cut(self, network: Network, site: str, *others: str) -> Fault:
         """Cut a site's machine off from others."""
         fault = self._note(f"site {site} cut off from {' and '.join(others)}", site, network.heal)
         network.cut(site, *others)
+        return fault
+
+    def cut_clients(self, network: Network, machine: str, site: str) -> Fault:
+        """Cut a machine with clients off from a site that everybody else still reaches."""
+        fault = self._note(f"clients cut off from site {site}", site, network.heal)
+        network.cut(machine, site)
         return fault
 
     def full_disk(self, node: Node) -> Fault:
@@ -141,6 +153,17 @@ class Faults:
             disks.forbid_growth(found[0])
         if processes.wait(found, END_TIMEOUT_S):
             raise SiteError(f"it does not end: {fault.text}", hint=f"twinlog logs --site {node.site}")
+        return fault
+
+    def slow_disk(self, node: Node, writes_per_s: int) -> Fault:
+        """Hold the writes of a node to its disk back."""
+        (process,) = _one(processes.find([node]).get(node.id), f"broker {node.id}")
+        disk = disks.disk_of(node.data[0])
+        assert disk is not None, "the scenario is declared with disks that can be slow"
+        throttle = devices.Throttle(disk)
+        text = f"the disk of {node.name} takes {writes_per_s} writes a second"
+        fault = self._note(text, node.site, throttle.release)
+        throttle.hold(process.pid, writes_per_s)
         return fault
 
     def heal(self, fault: Fault) -> None:
@@ -164,6 +187,10 @@ class Faults:
         for fault in self._open:
             processes.end(fault.stopped, signal.SIGCONT)
 
+    def _background(self, how: How, background: Background, name: str, site: str = "") -> Fault:
+        found = _one(background.find(), name)
+        return self._begin(how, site, f"the {name} {how}", found, background.launch)
+
     def _begin(
         self,
         how: How,
@@ -171,22 +198,24 @@ class Faults:
         text: str,
         found: Sequence[psutil.Process],
         mend: Callable[[], object],
+        then: Sequence[psutil.Process] = (),  # what is hit when the others have ended
     ) -> Fault:
         if not found:
             raise SiteError(f"nothing is there to be {how}: {text}", hint="twinlog status")
 
         def heal() -> None:
             if how is How.HANG:
-                processes.end(found, signal.SIGCONT)  # one that was killed meanwhile is no error
+                # What was stopped last goes on first; one that was killed meanwhile is no error.
+                processes.end(found[::-1], signal.SIGCONT)
             else:
                 mend()
 
         fault = self._note(text, site, heal, found if how is How.HANG else ())
-        processes.end(found, how.signal)
-        if how is not How.HANG and processes.wait(
-            found, KILL_TIMEOUT_S if how is How.KILL else END_TIMEOUT_S
-        ):
-            raise SiteError(f"it does not end: {text}", hint="ps -ef | grep twinlog")
+        timeout_s = KILL_TIMEOUT_S if how is How.KILL else END_TIMEOUT_S
+        for wave in (found, then):
+            processes.end(wave, how.signal)
+            if how is not How.HANG and processes.wait(wave, timeout_s):
+                raise SiteError(f"it does not end: {text}", hint="ps -ef | grep twinlog")
         return fault
 
     def _note(
@@ -198,6 +227,15 @@ class Faults:
         self._open.append(fault)
         self._recorder.event(Happening.FAULT, text, fault=fault.name, site=site)
         return fault
+
+    def _nodes(self, site: str) -> tuple[list[psutil.Process], list[psutil.Process]]:
+        """What runs of a site: its brokers, and its controllers."""
+        found = processes.find(self._home.layout(site).local_nodes)
+        brokers = {node.id for node in self._home.layout(site).brokers}
+        return (
+            [process for id_, process in found.items() if id_ in brokers],
+            [process for id_, process in found.items() if id_ not in brokers],
+        )
 
     def _bring_up(self, site: str) -> None:
         local.up(self._home, [site], self._progress)

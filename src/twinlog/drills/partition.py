@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 
-from twinlog.drills.cast import IDEMPOTENT, JAVA_ONE, TWIN, Client, Program
+from twinlog.drills.cast import GROUP, IDEMPOTENT, JAVA_ONE, TWIN, Client, Program
 from twinlog.drills.faults import Fault
 from twinlog.drills.history import Happening
 from twinlog.drills.spread import Spread, side_of
@@ -26,6 +26,8 @@ CLIENTS = (
     Client("java-all-b", Program.JAVA, acks="all"),
     Client("library-twin-b", Program.LIBRARY, acks="twin"),
 )
+# Readers on both sides too; each group is on one, because members of one that cannot meet are no group.
+WITH_GROUPS = (*CLIENTS, GROUP, Client("rd-group-b", Program.LIBRDKAFKA, group="rd-group-b"))
 ROUNDS = 2
 ONE_CUT_S = 15.0  # three times as long as a dead site is waited for
 AT_ALL = 3  # writes: what was on its way is not taken for more
@@ -60,7 +62,7 @@ def _lose_sight(stage: Stage, spread: Spread) -> None:
     before = stage.load.counts()
     spread.network.cut(active, stage.standby)
     stage.pause.wait(ONE_CUT_S)
-    near = [one for one in _writers(stage, active) if one.program is not Program.LIBRARY]
+    near = [one for one in writers(stage, active) if one.program is not Program.LIBRARY]
     written = stage.load.not_going_on({one.name: before[one.name] + AT_ALL for one in near}, near)
     spread.network.heal()
     stage.recorder.event(Happening.NOTE, f"{active} and {stage.standby} see each other again")
@@ -83,7 +85,7 @@ def _cut_off(stage: Stage, spread: Spread, hangs: Fault | None = None) -> None:
     began_s = time.monotonic()
     fault = stage.faults.cut(spread.network, active, standby, WITNESS)
     stage.wait(lambda: stage.active != active, MOVE_TIMEOUT_S, "the manager promotes the standby")
-    far = [one for one in _writers(stage, standby) if one.program is not Program.LIBRARY]
+    far = [one for one in writers(stage, standby) if one.program is not Program.LIBRARY]
     waiting = stage.load.wait_until_going_on(MOVE_TIMEOUT_S, far, more=AT_ALL)
     back_s = time.monotonic() - began_s
     stage.seen.append(
@@ -103,6 +105,7 @@ def _cut_off(stage: Stage, spread: Spread, hangs: Fault | None = None) -> None:
     spread.bring_back(active)
 
 
-def _writers(stage: Stage, site: str) -> list[Client]:
+def writers(stage: Stage, machine: str) -> list[Client]:
+    """The writers on one machine."""
     sites = tuple(stage.home.bus.sites)
-    return [one for one in stage.load.clients if one.writes and side_of(one, sites) == site]
+    return [one for one in stage.load.clients if one.writes and side_of(one, sites) == machine]

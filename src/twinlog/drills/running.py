@@ -24,7 +24,7 @@ from random import Random
 import psutil
 
 from twinlog import __version__
-from twinlog.drills import declaration, disks, last_read, recording
+from twinlog.drills import declaration, devices, disks, last_read, recording
 from twinlog.drills.faults import Faults
 from twinlog.drills.following import Following
 from twinlog.drills.history import Happening, Operation
@@ -86,7 +86,8 @@ def run(scenario: Scenario, options: Options, progress: Progress) -> Ran:
         with ExitStack() as held:
             joined = held.enter_context(network(declaration.PLACES)) if scenario.apart else None
             for disk in declaration.own_disks(scenario):
-                held.enter_context(disks.mounted(directory / disk))
+                mount = devices.mounted if scenario.slow_disks else disks.mounted
+                held.enter_context(mount(directory / disk))
             promote = Promote.AUTOMATIC if joined is not None else options.promote
             home = declaration.declare(directory, scenario, promote, joined)
             verdict = _run(scenario, options, home, joined, progress)

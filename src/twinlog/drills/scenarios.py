@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from twinlog.drills import partition, stories, upgrade
+from twinlog.drills import apart, hazards, partition, stories, upgrade
 from twinlog.drills.cast import EVERYBODY, TWIN_READER, Client
 from twinlog.drills.figures import READS
 from twinlog.drills.finding import Kind
@@ -59,6 +59,7 @@ class Scenario:
     rests: int = 2
     kafka_version: KafkaVersion = KAFKA_VERSION  # that the bus begins with
     small_disks: bool = False  # the first broker of each site has a disk that can be filled, for root
+    slow_disks: bool = False  # the same with disks that can be slow, which needs root
     apart: bool = False  # sites and witness on machines of their own, which needs root
 
     def with_brokers(self, count: int) -> Scenario:
@@ -79,6 +80,14 @@ WITH_FAILOVER: tuple[Promise, ...] = (
     Listed("what groups read or committed twice", frozenset({Kind.REWOUND, Kind.REREAD})),
     Listed("transactions that a failover tore", frozenset({Kind.TORN})),
     BACK,
+)
+# Where a site is lost, and nobody ends its brokers because its agent hangs: what they acknowledge is counted.
+WITHOUT_AGENT: tuple[Promise, ...] = (
+    *(one for one in ALWAYS if one is not NOT_TWO),
+    Listed("what the old site acknowledged after the other one opened", NOT_TWO.kinds),
+    AtMost("no write is lost that is not salvaged", frozenset({Kind.LOST})),
+    Listed("what was lost, and salvaged", frozenset({Kind.SALVAGED}), ALL | ONE),
+    *(one for one in WITH_FAILOVER if not isinstance(one, LostWithinLag)),
 )
 # Where brokers of a site are lost, and the site is not.
 WITH_LOST_BROKERS: tuple[Promise, ...] = (
@@ -248,7 +257,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             "the sites lose sight of each other, then the active is cut off whole; each site once",
             partition.sites_cut_apart,
             (*ALWAYS, *WITH_FAILOVER),
-            clients=partition.CLIENTS,
+            clients=partition.WITH_GROUPS,
             seconds=40.0,
             rests=8,
             apart=True,
@@ -257,13 +266,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             "agent-hangs",
             "the active is cut off while its agent hangs: its brokers go on for the clients beside them",
             partition.agent_hangs,
-            (
-                *(one for one in ALWAYS if one is not NOT_TWO),
-                Listed("what the old site acknowledged after the other one opened", NOT_TWO.kinds),
-                AtMost("no write is lost that is not salvaged", frozenset({Kind.LOST})),
-                Listed("what was lost, and salvaged", frozenset({Kind.SALVAGED}), ALL | ONE),
-                *(one for one in WITH_FAILOVER if not isinstance(one, LostWithinLag)),
-            ),
+            WITHOUT_AGENT,
             clients=partition.CLIENTS,
             seconds=20.0,
             rests=3,
@@ -272,11 +275,39 @@ SCENARIOS: Mapping[str, Scenario] = {
         Scenario(
             "random",
             "faults and moves in an order that a seed decides, for minutes",
-            stories.random_faults,
+            hazards.random_faults,
             (*ALWAYS, *WITH_FAILOVER),
             Size(brokers=1),
             seconds=300.0,
             rests=30,
+        ),
+        Scenario(
+            "clients-cut-off",
+            "clients lose sight of the active while the sites see each other, and find it again",
+            apart.clients_cut_off,
+            (*ALWAYS, *WITHOUT_FAILOVER, NoError("no error reaches a writer with acks=all", ALL), BACK),
+            clients=apart.CLIENTS,
+            rests=3,
+            apart=True,
+        ),
+        Scenario(
+            "site-wakes",
+            "the active and its agent are stopped (SIGSTOP), are replaced, and all wake up",
+            apart.site_wakes,
+            WITHOUT_AGENT,
+            clients=partition.WITH_GROUPS,
+            rests=4,
+            apart=True,
+        ),
+        Scenario(
+            "disk-slow",
+            "the disk of one broker is slow, first at the active, then at the standby, and fast again",
+            stories.disk_slow,
+            (*ALWAYS, *WITHOUT_FAILOVER, NoError("no error reaches a writer with acks=all", ALL), BACK),
+            Size(brokers=3, standby_brokers=3, fewest=3),
+            seconds=60.0,
+            rests=5,
+            slow_disks=True,
         ),
     )
 }

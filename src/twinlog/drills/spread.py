@@ -1,9 +1,10 @@
 """The bus of a drill on machines of its own: each site with its agent, the witness, and who watches them.
 
 The runner brings it up and hands it to the stage. The manager and the mirror run on one site's machine, as
-the story says; the other one has a gate alone, for the clients on its side. All but the clients see processes
-of their own machine only: a manager that saw others would end brokers that it could not reach. What needs
-a hand on the other machine, the return of a lost site, is run there as a person would.
+the story says; the other one has a gate alone, for the clients on its side, and so has the machine of
+clients that are beside no site. All but the clients see processes of their own machine only: a manager that
+saw others would end brokers that it could not reach. What needs a hand on the other machine, the return of a
+lost site, is run there as a person would.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 LOOK_AGAIN_S = 0.05
 PYTHON = (sys.executable, "-m")
+AWAY = "away"  # the machine of clients that are beside no site
 
 
 def side_of(client: Client, sites: tuple[str, ...]) -> str:
-    """The site on whose machine a client runs: the one that its name ends with, else the first."""
-    return next((site for site in sites if client.name.endswith(f"-{site}")), sites[0])
+    """The machine on which a client runs: the one that its name ends with, else that of the first site."""
+    return next((one for one in (*sites, AWAY) if client.name.endswith(f"-{one}")), sites[0])
 
 
 class Spread:
@@ -64,8 +66,11 @@ class Spread:
         self._told(progress, "the mirror and the manager", partial(self.watch_from, self._sites[-1]))
 
     def place(self, client: Client) -> list[str]:
-        """What stands before a client's command."""
-        return self.network.machines[side_of(client, self._sites)].command([])
+        """What stands before a client's command; on its machine there is a gate then."""
+        side = side_of(client, self._sites)
+        if side == AWAY:
+            self._have_gates(AWAY)
+        return self.network.machines[side].command([])
 
     def start_agent(self, site: str) -> None:
         """Have a site's agent on its machine."""

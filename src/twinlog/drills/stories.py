@@ -10,10 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 
+from twinlog.drills import devices
 from twinlog.drills.faults import Fault, How
-from twinlog.drills.stage import Seen, Stage
+from twinlog.drills.stage import FIT_TIMEOUT_S, Seen, Stage
 from twinlog.errors import SiteError
 from twinlog.sites import rolling, turns
 from twinlog.sites.layout import Node
@@ -26,6 +26,8 @@ WATCH_S = 5.0  # so long writes are watched that must not come
 SETTLE_S = 15.0  # by then every client has been refused that is going to be
 MORTAL_TIMEOUT_S = 120.0
 IN_SYNC_S = 120.0
+SLOW_WRITES_PER_S = 150  # of which Kafka's smallest append takes three
+SLOWER = 2  # times as slow as before, at least: else the drill has shown nothing
 LOOK_AGAIN_S = 0.2
 
 
@@ -38,7 +40,7 @@ def switchover_and_back(stage: Stage) -> None:
 
 def site_dies(stage: Stage) -> None:
     """The active is killed whole, the standby is promoted, the lost site returns as the standby."""
-    _replace(stage, _kill(stage))
+    replace(stage, _kill(stage))
 
 
 def site_comes_home(stage: Stage) -> None:
@@ -49,7 +51,7 @@ def site_comes_home(stage: Stage) -> None:
     stage.fall_behind()
     fault = _kill(stage)
     stage.catch_up()
-    _replace(stage, fault)
+    replace(stage, fault)
     stage.switchover()
     stage.rest()
 
@@ -58,7 +60,7 @@ def _kill(stage: Stage) -> Fault:
     return stage.faults.site(How.KILL, stage.active, with_agent=True)
 
 
-def _replace(stage: Stage, fault: Fault) -> None:
+def replace(stage: Stage, fault: Fault) -> None:
     """Promote the standby, and have the lost site return."""
     stage.promote()
     stage.rest_without_twin()
@@ -130,15 +132,33 @@ def disk_full(stage: Stage) -> None:
         stage.rest()
 
 
-def _in_sync_again(stage: Stage, node: Node) -> Seen:
-    """Whether a broker that came back has all copies in sync after a while."""
+def disk_slow(stage: Stage) -> None:
+    """A broker's disk takes few writes a second for a while, then all: first at the active."""
+    for site in (stage.active, stage.standby):
+        node = stage.home.layout(site).brokers[0]
+        disk = node.data[0].parent
+        before_s = devices.write_s(disk)
+        fault = stage.faults.slow_disk(node, SLOW_WRITES_PER_S)
+        stage.rest()
+        slow_s = devices.write_s(disk)
+        stage.faults.heal(fault)
+        measured = f"a write takes {slow_s * 1e3:.0f} ms, {before_s * 1e3:.1f} ms before"
+        stage.seen += [
+            Seen(f"the disk of {node.name} is slow", slow_s >= SLOWER * before_s, measured),
+            _in_sync_again(stage, node, "its disk is as fast as before"),
+        ]
+        stage.rest()
+
+
+def _in_sync_again(stage: Stage, node: Node, when: str = "it has room") -> Seen:
+    """Whether a broker has all copies in sync after a while."""
     began_s = time.monotonic()
     with Cluster(stage.home.admin_access(node.site)) as cluster:
         while (lacking := turns.unwell(rolling.look(cluster))) and time.monotonic() < began_s + IN_SYNC_S:
             stage.pause.wait(LOOK_AGAIN_S)
     took_s = time.monotonic() - began_s
-    says = f"{node.name} is in sync again when it has room"
-    return Seen(says, not lacking, lacking or f"{took_s:.1f} s after its start")
+    says = f"{node.name} is in sync again when {when}"
+    return Seen(says, not lacking, lacking or f"after {took_s:.1f} s")
 
 
 def mirror_dies(stage: Stage) -> None:
@@ -157,7 +177,7 @@ def manager_dies(stage: Stage) -> None:
     """Whoever carries out a switchover dies before a step; then the manager does."""
     steps = STEPS[Kind.SWITCHOVER]
     for step in stage.random.sample(steps[1:-1], k=min(2 * stage.times, len(steps) - 2)):
-        _die_before(stage, step)
+        die_before(stage, step)
         stage.ended()
         stage.rest()
     manager = stage.faults.manager(How.KILL)
@@ -166,52 +186,15 @@ def manager_dies(stage: Stage) -> None:
     stage.rest()
 
 
-def _die_before(stage: Stage, step: Step) -> None:
+def die_before(stage: Stage, step: Step) -> None:
     """Let a process begin a switchover and be killed before a step; the manager has to end it."""
     command = [sys.executable, "-m", "twinlog.drills.mortal", str(stage.home.file), step]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=MORTAL_TIMEOUT_S, check=False)
-    if ended.returncode != -signal.SIGKILL:
-        raise SiteError(f"the switchover was not interrupted: {ended.stderr.strip()[-500:]}")
-
-
-def random_faults(stage: Stage) -> None:
-    """Whatever the seed says, until the time is over."""
-    turns: tuple[Callable[[Stage], None], ...] = (
-        _switch,
-        site_dies,
-        site_hangs,
-        _any_broker,
-        _any_mirror,
-        _any_manager,
-    )
-    while not stage.is_over:
-        stage.random.choice(turns)(stage)
-
-
-def _switch(stage: Stage) -> None:
-    stage.switchover()
-    stage.rest()
-
-
-def _any_broker(stage: Stage) -> None:
-    site = stage.random.choice(list(stage.home.bus.sites))
-    node = stage.random.choice(stage.home.layout(site).brokers)
-    how = stage.random.choice(list(How))
-    fault = stage.faults.nodes(how, site, [node])
-    stage.pause.wait(stage.random.uniform(0.5, FAILOVER_AFTER_S / 2))
-    stage.faults.heal(fault)
-    stage.rest()
-
-
-def _any_mirror(stage: Stage) -> None:
-    fault = stage.random.choice((stage.faults.mirror, stage.faults.workers))(How.KILL)
-    stage.pause.wait(stage.random.uniform(0.5, FAILOVER_AFTER_S))
-    stage.faults.heal(fault)
-    stage.rest()
-
-
-def _any_manager(stage: Stage) -> None:
-    fault = stage.faults.manager(stage.random.choice(list(How)))
-    stage.pause.wait(stage.random.uniform(0.5, FAILOVER_AFTER_S))
-    stage.faults.heal(fault)
-    stage.rest()
+    end_s = time.monotonic() + FIT_TIMEOUT_S
+    while True:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=MORTAL_TIMEOUT_S, check=False)
+        if ended.returncode == -signal.SIGKILL:
+            return
+        # One that did not begin may soon: another command held the bus, or a site was not ready yet.
+        if ended.returncode == 0 or time.monotonic() > end_s:
+            raise SiteError(f"the switchover was not interrupted: {ended.stderr.strip()[-500:]}")
+        stage.pause.wait(LOOK_AGAIN_S)

@@ -22,6 +22,18 @@ from twinlog.sites.home import Home
 from twinlog.spec.load import load as load_file
 
 WAIT_S = 30.0
+# Says, when it is ended, whether another process had ended before.
+LATER = """
+import psutil, signal, sys
+first = psutil.Process(int(sys.argv[1]))
+def ended(*_):
+    over = not first.is_running() or first.status() == psutil.STATUS_ZOMBIE
+    print("the first was gone" if over else "the first runs", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, ended)
+print("ready", flush=True)
+signal.pause()
+"""
 FILE = "bus: faults\nsites:\n  a: {brokers: 1}\n"
 
 
@@ -99,6 +111,15 @@ def test_fault_that_hits_nothing_is_an_error_and_not_in_the_history(ground: Grou
     with pytest.raises(SiteError, match="nothing is there"):
         ground.begin(How.KILL, [])
     assert ground.told() == []
+
+
+def test_what_comes_second_is_ended_when_the_first_has_ended(ground: Ground) -> None:
+    later = subprocess.Popen([sys.executable, "-c", LATER, str(ground.child.pid)], stdout=subprocess.PIPE)
+    assert later.stdout is not None
+    assert later.stdout.readline() == b"ready\n"
+    ended = [psutil.Process(later.pid)]
+    ground.faults._begin(How.END, "a", "both are ended", [ground.process], lambda: None, ended)
+    assert later.communicate(timeout=WAIT_S)[0] == b"the first was gone\n"
 
 
 def test_all_that_is_open_is_healed_together(ground: Ground) -> None:
