@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from twinlog.errors import SiteError, TwinlogError, UsageError
 from twinlog.mirror import link
-from twinlog.mirror.board import read_board
 from twinlog.mirror.watch import LinkStatus, Watch
 from twinlog.sites import readiness
 from twinlog.traffic import electorate
@@ -22,15 +20,6 @@ from twinlog.wire.cluster import Cluster, Patience
 MOST_LAG_S = 30.0  # more, and draining would be a long outage
 LOOK_AGAIN_S = 0.1
 PATIENCE = Patience(connect_s=2.0, request_s=3.0, total_s=3.0)
-
-
-@dataclass(frozen=True)
-class AtRisk:
-    """What a failover would leave behind of one topic, as far as was seen last."""
-
-    topic: str
-    records: int
-    seen: bool = True  # False: nobody has seen how far the standby is behind
 
 
 def any_unfinished(ground: Ground) -> Move | None:
@@ -156,21 +145,6 @@ def returning(ground: Ground, *, yes: bool = False) -> Move:
     return Move.begin(
         Kind.RETURN, home.bus.bus, ends, last.term, begun_at=time.time(), why=last.why, points=last.points
     )
-
-
-def at_risk(ground: Ground) -> list[AtRisk]:
-    """What would be lost by a failover now, as the mirror last saw it."""
-    board = read_board(link.background(ground.home).report)
-    topics: dict[str, AtRisk] = {}
-    for one in board.partitions if board is not None else ():
-        known = one.active_end >= 0 and one.position >= 0
-        before = topics.get(one.topic, AtRisk(one.topic, 0))
-        behind = max(0, one.active_end - one.position) if known else 0
-        topics[one.topic] = AtRisk(one.topic, before.records + behind, before.seen and known)
-    for name, topic in ground.home.bus.topics.items():
-        if topic.mirror:
-            topics.setdefault(name, AtRisk(name, 0, seen=False))
-    return sorted(topics.values(), key=lambda one: one.topic)
 
 
 def _must_answer(ground: Ground, site: str) -> None:
