@@ -29,7 +29,7 @@ path, kind = Path(sys.argv[1]), Kind(sys.argv[2])
 begin = {
     Kind.SWITCHOVER: beginning.switchover,
     Kind.FAILOVER: lambda ground: beginning.failover(ground, "a test"),
-    Kind.RETURN: beginning.returning,
+    Kind.RETURN: lambda ground: beginning.returning(ground, yes=True),
 }[kind]
 taken = []
 

@@ -6,6 +6,7 @@ For tests of moves. The bus is small, its mirror and its traffic manager run.
 from __future__ import annotations
 
 import logging
+import signal
 import socket
 import threading
 import time
@@ -18,6 +19,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from tests.cluster.conftest import Bus, MakeBus
+from twinlog.sites import processes
 from twinlog.wire import offsets
 from twinlog.wire.cluster import Cluster
 
@@ -41,6 +43,7 @@ topics:
   calm: {{partitions: 1}}
 users:
   app: {{produce: ["*"], consume: ["*"], groups: ["*"], transactions: ["*"]}}
+  ledger: {{auth: mtls, produce: ["*"], consume: ["*"], groups: ["*"]}}
 gate:
   address: 127.0.0.1:{gate}
   tls_address: 127.0.0.1:{tls}
@@ -69,9 +72,9 @@ def at_work(make_bus: MakeBus, file: str) -> Iterator[Bus]:
     bus.done("link", "down")
 
 
-def client_settings(bus: Bus) -> dict[str, str]:
+def client_settings(bus: Bus, user: str = "app") -> dict[str, str]:
     """What `twinlog client --gate` prints, as a program reads it."""
-    printed = bus.done("client", "app", "--gate", "--format", "librdkafka")
+    printed = bus.done("client", user, "--gate", "--format", "librdkafka")
     lines = [line for line in printed.splitlines() if line and not line.startswith("#")]
     return {name.strip(): value.strip() for name, value in (line.split("=", 1) for line in lines)}
 
@@ -134,8 +137,10 @@ class Load:
 
 
 @contextmanager
-def load_on(bus: Bus, name: str) -> Iterator[Load]:
-    load, settings = Load(bus, name), client_settings(bus)
+def load_on(bus: Bus, name: str, **instead: str) -> Iterator[Load]:
+    """Load by the printed settings, or others `instead` of some, with _ for dots."""
+    own = {setting.replace("_", "."): value for setting, value in instead.items()}
+    load, settings = Load(bus, name), {**client_settings(bus), **own}
     threads = [threading.Thread(target=one, args=(settings,)) for one in (load.produce, load.consume)]
     for thread in threads:
         thread.start()
@@ -161,6 +166,14 @@ def active_site(bus: Bus) -> str:
 
 def other_site(site: str) -> str:
     return "b" if site == "a" else "a"
+
+
+def kill_site(bus: Bus, site: str) -> None:
+    """kill -9 of every node of a site."""
+    found = list(processes.find(bus.home().layout(site).local_nodes).values())
+    assert found
+    processes.end(found, signal.SIGKILL)
+    assert processes.wait(found, 10.0) == []
 
 
 def records_at(bus: Bus, site: str) -> dict[tuple[int, int], str]:

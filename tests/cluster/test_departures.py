@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.sites import fencing
-from twinlog.sites.layout import Listener
-from twinlog.wire import codes, departures, groups
+from twinlog.sites.layout import Listener, SiteLayout
+from twinlog.wire import codes, departures, groups, offsets
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.groups import Committed
 
@@ -24,7 +24,8 @@ pytestmark = pytest.mark.cluster
 LOG = logging.getLogger("tests.departures")
 LOG.setLevel(logging.CRITICAL)  # librdkafka tells of every connection that is closed
 WAIT_S = 60.0
-IDLE = 100  # connections
+IDLE = 500  # connections
+MORE = 300  # records that a writer sends into nothing: more than half a second of them
 PLACE = ("orders", 0)
 FILE = """\
 bus: departures
@@ -34,7 +35,7 @@ sites:
 topics:
   orders: {partitions: 1}
 users:
-  app: {consume: ["*"], groups: ["*"]}
+  app: {produce: ["*"], consume: ["*"], groups: ["*"]}
 """
 
 
@@ -86,18 +87,64 @@ def test_fence_lets_many_idle_connections_go_as_quickly_as_one(leaving: Bus) -> 
         for _ in range(IDLE):
             stack.enter_context(socket.create_connection(place))
         wait_for("all are connected", lambda: len(fencing.clients(layout, running)) >= IDLE)
-        before = fencing.clients(layout, running)
-        begun_s = time.monotonic()
-        with fencing.stirred(layout):
-            fencing.fence(cluster)
-            wait_for(
-                "all are gone", lambda: not fencing.still_served(fencing.clients(layout, running), before)
-            )
-        took_s = time.monotonic() - begun_s
+        took_s, before = fenced(cluster, layout, running)
         for _ in range(2):  # as clients do that try again; one is accepted, and nobody reads from it
             stack.enter_context(socket.create_connection(place))
         wait_for("one waits", lambda: len(fencing.clients(layout, running)) == 1)
         assert fencing.still_served(fencing.clients(layout, running), before) == 0
         fencing.release(cluster)
-    # Three network threads that look three times a second would need ten seconds, on any machine.
+    # Three network threads that look three times a second would need a minute, on any machine.
     assert took_s < IDLE / 9 / 2
+
+
+def fenced(
+    cluster: Cluster, layout: SiteLayout, running: fencing.Running
+) -> tuple[float, frozenset[fencing.Connection]]:
+    """Fence as a switchover does; how long that took, and who was connected before."""
+    before = fencing.clients(layout, running)
+    begun_s = time.monotonic()
+    with fencing.stirred(layout):
+        fencing.thin(cluster, layout, running)
+        fencing.fence(cluster)
+        wait_for("all are gone", lambda: not fencing.still_served(fencing.clients(layout, running), before))
+    return time.monotonic() - begun_s, before
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_nothing_is_appended_behind_a_fence_whatever_writers_wait_for(leaving: Bus, acks: str) -> None:
+    layout = leaving.home().layout("a")
+    running = fencing.brokers(layout)
+    stopping, sent = threading.Event(), [0]
+    settings = leaving.home().user_access("app", "a").librdkafka()
+
+    def write() -> None:
+        producer = Producer({**settings, "acks": acks, "linger.ms": 0}, logger=LOG)
+        while not stopping.wait(0.002):
+            producer.produce("orders", str(sent[0]))
+            producer.poll(0)
+            sent[0] += 1
+        producer.purge()
+        producer.flush(WAIT_S)
+
+    with Cluster(leaving.home().admin_access("a")) as cluster:
+        end = [offsets.log_ends(cluster, [PLACE])[PLACE]]
+
+        def stands_still() -> bool:
+            before, end[0] = end[0], offsets.log_ends(cluster, [PLACE])[PLACE]
+            return end[0] == before
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            wait_for("it writes", lambda: not stands_still())
+            fenced(cluster, layout, running)
+            wait_for("what the broker had read before is appended", stands_still)
+            since = sent[0]
+            wait_for("it goes on writing", lambda: sent[0] > since + MORE)
+            assert stands_still()
+            fencing.release(cluster)
+            wait_for("it writes again", lambda: not stands_still())
+        finally:
+            stopping.set()
+            writer.join(WAIT_S)
+            fencing.release(cluster)

@@ -18,7 +18,7 @@ import pytest
 
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.durable import write_secret
-from twinlog.sites import processes, properties
+from twinlog.sites import fencing, processes, properties
 from twinlog.sites.authorities import Realm
 from twinlog.sites.java import find_java
 from twinlog.sites.layout import Listener
@@ -287,6 +287,14 @@ def test_plaintext_is_tried_with_a_warning(owner: Bus, tmp_path: Path) -> None:
     assert ended.returncode == 3
     said = [json.loads(line) for line in ended.stderr.splitlines()]
     assert "everything travels unencrypted" in said[1]["warning"]["what"]
+
+
+def test_a_fence_is_refused_where_it_would_shut_us_out(owner: Bus, tmp_path: Path) -> None:
+    bus = declared(tmp_path, addresses(owner), librdkafka_form(tmp_path, owner), "")
+    with Cluster(bus.home().admin_access("a")) as cluster:
+        assert "a listener that the fence would close" in fencing.harm_at(cluster)
+    with Cluster(owner.home().admin_access("a")) as cluster:
+        assert fencing.harm_at(cluster) == ""
 
 
 def test_wrong_password_is_told_from_a_missing_cluster(owner: Bus, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
-"""A bus that has lost its state file, or has an old one, finds itself again."""
+"""A bus that has lost its state file, or has an old one, or its memory of moves, finds itself again."""
 
 from __future__ import annotations
 
+import shutil
+import signal
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -9,8 +11,10 @@ from typing import Any
 import pytest
 
 from tests.cluster.conftest import Bus, MakeBus
+from twinlog.sites import processes
 from twinlog.sites.state import BusState
 from twinlog.spec.model import Role
+from twinlog.traffic import promotions
 from twinlog.wire import roles
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.roles import Standing
@@ -101,3 +105,31 @@ def test_old_roles_are_named_and_replaced_also_when_nothing_runs(bus: Bus) -> No
     bus.done("plan")
     with Cluster(bus.home().admin_access("b")) as cluster:
         assert roles.read(cluster) == Standing("forgetful", "b", Role.ACTIVE, 5)
+
+
+def test_a_lost_site_is_still_known_as_lost_when_all_memory_of_moves_is_gone(bus: Bus) -> None:
+    """The site that took over says so, and where; the lost one's own disks say that it was active."""
+    left = list(processes.find(bus.home().layout("b").local_nodes).values())
+    processes.end(left, signal.SIGKILL)
+    assert processes.wait(left, 10.0) == []
+    bus.done("promote")
+    home = bus.home()
+    before, taken_over = home.state(), promotions.read(home)
+    assert (before.active, before.term, before.lost) == ("a", 6, ["b"])
+    assert [one.term for one in taken_over] == [6]
+    shutil.rmtree(home.directory / "traffic")
+    shown = bus.json("recover", exit_code=3)
+    assert [row["what"] for row in shown["differences"]] == ["where term 6 took over"]
+    home.state_file.path.unlink()
+    told = bus.run("recover", "--yes")
+    assert told.returncode == 0, told.stderr
+    assert "site b does not answer; next: twinlog return" in told.stderr
+    after = bus.home().state()
+    assert (after.active, after.term, after.lost) == ("a", 6, ["b"])
+    assert identity(after)["sites"] == identity(before)["sites"]
+    assert promotions.read(bus.home()) == taken_over
+    assert "twinlog return" in bus.run("up").stderr
+    bus.done("return")
+    bus.done("link", "down")  # which the return has begun
+    assert bus.home().state().lost == []
+    bus.done("plan")

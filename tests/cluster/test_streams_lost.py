@@ -11,7 +11,8 @@ import pytest
 
 from tests.cluster import jobs
 from tests.cluster.conftest import Bus, MakeBus
-from tests.cluster.test_moves import kill_site, link_state
+from tests.cluster.moving import kill_site
+from tests.cluster.test_moves import link_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

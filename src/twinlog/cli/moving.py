@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from twinlog.cli import frame
@@ -47,20 +48,32 @@ def move(ctx: frame.Context, kind: Kind, begin: Callable[[Ground], Move], *, dry
 
 
 def _show(ctx: frame.Context, ground: Ground, wanted: Move) -> None:
-    from twinlog.traffic import beginning
     from twinlog.traffic.moves import STEPS, Kind
 
     steps = STEPS[wanted.kind][wanted.progress : -1]
     rows = [{"number": number, "step": str(step)} for number, step in enumerate(steps, 1)]
     parts: list[Table] = [Table([Column("number", "", right=True), Column("step")], rows, name="steps")]
     if wanted.kind is Kind.FAILOVER:
-        risks = [
-            {"topic": one.topic, "records": one.records if one.seen else None}
-            for one in beginning.at_risk(ground)
-        ]
-        records = Column("records", "would be lost", right=True, show=_count)
-        parts.append(Table([Column("topic"), records], risks, name="at_risk"))
+        parts.append(_at_risk(ground))
+    if wanted.kind is Kind.RETURN:
+        parts.append(_tails(ground, wanted))
     ctx.emit(*parts)
+
+
+def _at_risk(ground: Ground) -> Table:
+    from twinlog.traffic.risks import at_risk
+
+    records = Column("records", "would be lost", right=True, show=_count)
+    rows = [asdict(one) for one in at_risk(ground)]
+    return Table([Column("topic"), records, Column("told_by", "told by")], rows, name="at_risk")
+
+
+def _tails(ground: Ground, wanted: Move) -> Table:
+    from twinlog.traffic.tails import tails
+
+    records = Column("records", "salvaged at most", right=True, show=_count)
+    rows = [asdict(one) for one in tails(ground, wanted)]
+    return Table([Column("topic"), records, Column("then", "its logs there")], rows, name="tails")
 
 
 def _count(value: int | None) -> str:

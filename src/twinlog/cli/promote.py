@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from twinlog.cli import frame, moving
+from twinlog.errors import UsageError
+
+if TYPE_CHECKING:
+    from twinlog.traffic.ground import Ground
+    from twinlog.traffic.moves import Move
 
 
 @frame.command(
@@ -24,9 +31,13 @@ def command(ctx: frame.Context, dry_run: bool) -> None:
     from twinlog.traffic import beginning
     from twinlog.traffic.moves import Kind
 
-    moving.move(
-        ctx,
-        Kind.FAILOVER,
-        lambda ground: beginning.failover(ground, "a person promoted it", force=ctx.yes),
-        dry_run=dry_run,
-    )
+    def begin(ground: Ground) -> Move:
+        try:
+            return beginning.failover(ground, "a person promoted it", force=ctx.yes)
+        except UsageError as error:
+            if not dry_run:
+                raise
+            ctx.progress.note(f"without --yes it is refused: {error}")  # to look needs no consent
+            return beginning.failover(ground, "a person promoted it", force=True)
+
+    moving.move(ctx, Kind.FAILOVER, begin, dry_run=dry_run)

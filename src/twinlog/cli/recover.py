@@ -30,7 +30,7 @@ def command(ctx: frame.Context, active: str | None) -> None:
     answer, and from the disks of those that do not run. Keys and passwords must still be there. It shows
     what it found and in what the old state differs, and writes only with --yes. It starts nothing.
     """
-    from twinlog.traffic import recovery
+    from twinlog.traffic import promotions, recovery
 
     home = home_of(ctx, warn=True)
     if active is not None:
@@ -45,9 +45,13 @@ def command(ctx: frame.Context, active: str | None) -> None:
             )
         if ctx.yes:
             home.state_file.write(found.state)
-    idle = [site for site, told in found.told.items() if told.by is not recovery.Voice.SITE]
-    for remark in (*found.remarks, *(f"site {site} does not answer; next: twinlog up" for site in idle)):
+            if found.forgotten is not None:
+                promotions.note(home, found.forgotten)
+    for remark in found.remarks:
         ctx.progress.note(remark)
+    for site in (site for site, told in found.told.items() if told.by is not recovery.Voice.SITE):
+        command = "return" if site in found.state.lost else "up"
+        ctx.progress.note(f"site {site} does not answer; next: twinlog {command}")
     ctx.emit(*_parts(found))
     if not ctx.yes:
         raise Findings("nothing was changed", where=str(home.state_file.path), hint="twinlog recover --yes")

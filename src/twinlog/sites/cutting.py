@@ -49,6 +49,7 @@ class Outcome:
     replicas: int
     cut_replicas: int = 0
     cut_bytes: int = 0  # over all replicas
+    tail: int = 0  # offsets that its longest replica had behind the point
     why_not: str = ""
 
 
@@ -165,12 +166,21 @@ def _judge(
         planned = [] if reason else [(one.directory, done) for one in here if (done := _plan(one, at))]
         cuts += planned
         removed = sum(done.bytes for _, done in planned)
-        outcomes.append(Outcome(place, point, len(here), len(planned), removed, reason))
+        tail = max(0, max(_end(one) for one in here) - point)
+        outcomes.append(Outcome(place, point, len(here), len(planned), removed, tail, reason))
     return outcomes, cuts
 
 
 def _why_not(found: Sequence[_Found], point: int) -> str:
     return next((why for one in found if (why := replicas.why_not(one.replica, point))), "")
+
+
+def _end(found: _Found) -> int:
+    """Where a replica's log ends."""
+    if not found.replica.segments:
+        return found.replica.start
+    with _opened(found, found.replica.segments[-1]) as segment:
+        return replicas.find_cut(segment, replicas.NO_CUT).end
 
 
 def _settled(found: _Found) -> int:

@@ -30,6 +30,9 @@ from twinlog.wire.cluster import Cluster
 
 SETTING = "max.connections"
 FENCED = "1"
+ROLES = "process.roles"
+LISTENERS = "advertised.listeners"
+BETWEEN_BROKERS, PROTOCOL_BETWEEN = "inter.broker.listener.name", "security.inter.broker.protocol"
 _CLIENTS = (Listener.CLIENT, Listener.CLIENT_TLS)
 # Connections are dealt out to a listener's network threads in turn; three by default, rarely more than these.
 STIRRERS = 12
@@ -75,6 +78,35 @@ def fence(cluster: Cluster, fenced: Container[int] = ()) -> None:
     for broker in cluster.brokers():
         if broker.id not in fenced:
             _allow(cluster, broker.id, FENCED)
+
+
+def harm(settings: Mapping[str, str | None], address: str) -> str:
+    """What a fence would do to a broker beside keeping clients out; `address` is where we reach it.
+
+    Of several listeners the one that brokers use among themselves is outside the cap, and no other.
+    """
+    if "controller" in (settings.get(ROLES) or ""):
+        return "its brokers are controllers too, and the quorum would starve"
+    listeners = dict(
+        entry.strip().split("://", 1)
+        for entry in (settings.get(LISTENERS) or "").split(",")
+        if "://" in entry
+    )
+    between = settings.get(BETWEEN_BROKERS) or settings.get(PROTOCOL_BETWEEN) or ""
+    if len(listeners) < 2 or listeners.get(between) != address:
+        return "it is reached by a listener that the fence would close to us too"
+    return ""
+
+
+def harm_at(cluster: Cluster) -> str:
+    """The same for a site that others run, by what its brokers say; empty if it can be fenced."""
+    keys = [ROLES, LISTENERS, BETWEEN_BROKERS, PROTOCOL_BETWEEN]
+    for broker in cluster.brokers():
+        found = configs.describe(cluster, configs.Kind.BROKER, str(broker.id), keys)
+        why = harm({key: entry.value for key, entry in found.items()}, str(broker.address))
+        if why:
+            return why
+    return ""
 
 
 def _allow(cluster: Cluster, broker_id: int, connections: str) -> None:
@@ -128,11 +160,22 @@ def release(cluster: Cluster) -> None:
         configs.alter(cluster, configs.Kind.BROKER, str(broker.id), unset=[SETTING])
 
 
+def lift(cluster: Cluster) -> None:
+    """Let clients in again where a fence keeps them out; another cap of those who run the brokers stays."""
+    for name, value in _caps(cluster).items():
+        if value == FENCED:
+            configs.alter(cluster, configs.Kind.BROKER, name, unset=[SETTING])
+
+
 def is_fenced(cluster: Cluster) -> bool:
     """True if every live broker keeps clients out."""
+    return all(value == FENCED for value in _caps(cluster).values())
+
+
+def _caps(cluster: Cluster) -> dict[str, str | None]:
     names = [str(broker.id) for broker in cluster.brokers()]
     found = configs.describe_many(cluster, configs.Kind.BROKER, names, [SETTING])
-    return all(found[name][SETTING].value == FENCED for name in names)
+    return {name: found[name][SETTING].value for name in names}
 
 
 def brokers(layout: SiteLayout) -> Running:

@@ -28,6 +28,7 @@ _INDEXES = ("index", "timeindex", "txnindex")
 # Base offset, length, magic, attributes, last offset delta, producer id.
 _HEAD = struct.Struct(">qi4xb4xhi16xq")
 _LENGTH_COUNTS_FROM = 12
+NO_CUT = 2**63 - 1  # an offset that no log reaches
 _SNAPSHOT = struct.Struct(">hIi")  # version, checksum of what follows it, number of producers
 _SNAPSHOT_VERSION, _COVERED_AT = 1, 6
 _PRODUCER = struct.Struct(">q30xq")  # its id, and the first offset of its open transaction

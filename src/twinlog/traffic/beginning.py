@@ -5,31 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from twinlog.errors import SiteError, UsageError
+from twinlog.errors import SiteError, TwinlogError, UsageError
 from twinlog.mirror import link
-from twinlog.mirror.board import read_board
 from twinlog.mirror.watch import LinkStatus, Watch
 from twinlog.sites import readiness
 from twinlog.traffic import electorate
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.journal import Journal
 from twinlog.traffic.moves import Kind, Move
+from twinlog.traffic.returning import why_not_cut
 from twinlog.wire.cluster import Cluster, Patience
 
 MOST_LAG_S = 30.0  # more, and draining would be a long outage
 LOOK_AGAIN_S = 0.1
 PATIENCE = Patience(connect_s=2.0, request_s=3.0, total_s=3.0)
-
-
-@dataclass(frozen=True)
-class AtRisk:
-    """What a failover would leave behind of one topic, as far as was seen last."""
-
-    topic: str
-    records: int
-    seen: bool = True  # False: nobody has seen how far the standby is behind
 
 
 def any_unfinished(ground: Ground) -> Move | None:
@@ -131,8 +121,8 @@ def decided_failover(ground: Ground, why: str, term: int) -> Move:
     return Move.begin(Kind.FAILOVER, bus, ends, term, begun_at=time.time(), why=why)
 
 
-def returning(ground: Ground) -> Move:
-    """The return of the site that the last failover left behind."""
+def returning(ground: Ground, *, yes: bool = False) -> Move:
+    """The return of the site that the last failover left behind; `yes` where topics are to be deleted."""
     home = ground.home
     lost = home.state().lost
     if not lost:
@@ -142,25 +132,31 @@ def returning(ground: Ground) -> Move:
         raise SiteError(
             f"nothing is written down about the loss of site {lost[0]}", hint="twinlog link rebuild TOPIC"
         )
+    why_not = why_not_cut(ground, last.source)
+    if why_not and not yes:
+        raise UsageError(
+            f"the logs of site {last.source} cannot be cut ({why_not}): topics with records of its own "
+            "would be deleted there after salvage, and copied whole",
+            hint="twinlog return --yes",
+        )
+    if not ground.is_ours(last.source):
+        _must_answer(ground, last.source)
     ends = (last.source, last.target)
     return Move.begin(
         Kind.RETURN, home.bus.bus, ends, last.term, begun_at=time.time(), why=last.why, points=last.points
     )
 
 
-def at_risk(ground: Ground) -> list[AtRisk]:
-    """What would be lost by a failover now, as the mirror last saw it."""
-    board = read_board(link.background(ground.home).report)
-    topics: dict[str, AtRisk] = {}
-    for one in board.partitions if board is not None else ():
-        known = one.active_end >= 0 and one.position >= 0
-        before = topics.get(one.topic, AtRisk(one.topic, 0))
-        behind = max(0, one.active_end - one.position) if known else 0
-        topics[one.topic] = AtRisk(one.topic, before.records + behind, before.seen and known)
-    for name, topic in ground.home.bus.topics.items():
-        if topic.mirror:
-            topics.setdefault(name, AtRisk(name, 0, seen=False))
-    return sorted(topics.values(), key=lambda one: one.topic)
+def _must_answer(ground: Ground, site: str) -> None:
+    """A return that cannot begin would hold up every other move."""
+    try:
+        with Cluster(ground.home.admin_access(site), patience=PATIENCE) as cluster:
+            cluster.brokers()
+    except TwinlogError as error:
+        raise SiteError(
+            f"site {site} does not answer, and is not ours to start: {error}",
+            hint=f"does it run? twinlog status --site {site}",
+        ) from error
 
 
 def _missing(ground: Ground, site: str) -> str:

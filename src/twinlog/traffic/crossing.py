@@ -53,6 +53,7 @@ HANDS: Mapping[Kind, Mapping[Step, Hand]] = {
         Step.FORGET: returning.forget_producers,
         Step.SETTLE: returning.settle,
         Step.LINK: switchover.turn_link,
+        Step.RELEASE: returning.release,
     },
 }
 

@@ -127,14 +127,6 @@ class Return:
 
 
 @dataclass(frozen=True)
-class StepDown:
-    """Have a site's agent end its brokers and give the lease back, so that the other need not wait."""
-
-    site: str
-    why: str
-
-
-@dataclass(frozen=True)
 class ReadyToPromote:
     """A person may say so; nothing is done before."""
 
@@ -152,7 +144,7 @@ class Promote:
     why: str
 
 
-Step = Nothing | Wait | Resume | Return | StepDown | ReadyToPromote | Promote
+Step = Nothing | Wait | Resume | Return | ReadyToPromote | Promote
 
 
 def decide(seen: Observation, now_s: float) -> Step:
@@ -244,7 +236,10 @@ def _promote_by_vote(seen: Observation, why: str, now_s: float) -> Step:
     if sum(answer.would_grant(standby, term) for answer in remember) >= MAJORITY:
         return Promote(standby, term, why)
     if seen.sites[active].agent_answers:
-        return StepDown(active, f"{why}; its agent still answers")
+        # It sees the brokers from nearby, and alone ends them: to whoever is only cut off from them, they
+        # are dead too.
+        itself = "its agent answers, and gives the lease back when it finds that no broker takes writes"
+        return Wait(f"{why}; {itself}", now_s + LOOK_AGAIN_S)
     waits = sorted(answer.wait_s for answer in remember if not answer.would_grant(standby, term))
     held = f"voters keep it for site {active} for {waits[0]:.1f} s yet"
     return Wait(f"{why}; {held}", now_s + min(waits[0], LOOK_AGAIN_S))

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from twinlog.errors import SiteError, TwinlogError
 from twinlog.sites import fencing, holds, local, processes
-from twinlog.traffic import forgetting, promotions
+from twinlog.traffic import forgetting, promotions, switchover
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Move
-from twinlog.wire import offsets
+from twinlog.wire import acls, offsets
 from twinlog.wire.cluster import Cluster, Patience
 
 BRIEFLY = Patience(connect_s=1.0, request_s=2.0, total_s=2.0)
@@ -41,7 +41,12 @@ def fence(ground: Ground, move: Move) -> Move:
             return move
     try:
         with Cluster(ground.home.admin_access(move.source), patience=BRIEFLY) as cluster:
-            fencing.fence(cluster)
+            if why_not := fencing.harm_at(cluster):
+                note = f"site {move.source} is not fenced, its users lose their right to write: {why_not}"
+                ground.progress.note(note)
+                acls.remove(cluster, switchover.of_an_active(ground.home.bus))
+            else:
+                fencing.fence(cluster)
     except TwinlogError as error:
         ground.progress.note(f"site {move.source} could not be fenced from here: {error}")
     return move

@@ -218,6 +218,8 @@ class Manager:
                 self._carry_out(lambda ground: beginning.decided_failover(ground, why, term))
             case decide.Return():
                 self._carry_out(beginning.returning)
+            case _:
+                self._put_off = ""
 
     def _carry_out(self, begin: Callable[[Ground], Move | None]) -> None:
         try:
@@ -226,13 +228,16 @@ class Manager:
                 Ground(read_anew(self._home), self._progress) as ground,
             ):
                 move = begin(ground)
+                self._put_off = ""
                 if move is not None:
                     carry_out(ground, move)
         except UsageError as error:
-            # Another command is changing the bus, perhaps with this very move.
-            if str(error) != self._put_off:
-                self._put_off = str(error)
-                self._log(f"not now: {error}")
+            # Another command is changing the bus, perhaps with this very move; or a person must say so.
+            put_off = f"not now: {error}" + (f" ({error.hint})" if error.hint else "")
+            if put_off != self._put_off:
+                self._put_off = put_off
+                self._log(put_off)
+                self._news.set()
         except TwinlogError as error:
             self._log(f"error: {error}")
 
@@ -257,7 +262,7 @@ class Manager:
             "pid": os.getpid(),
             "at": time.time(),
             "step": type(self.step).__name__,
-            "why": self.step.why,
+            "why": f"{self.step.why}; {self._put_off}" if self._put_off else self.step.why,
             "paused": pause_flag(self._home).exists(),
             "view": asdict(view),
         }

@@ -45,7 +45,7 @@ class Step(StrEnum):
     LINK = "turn the link around"
     START_CLOSED = "start the lost site with its client ports closed"
     SALVAGE = "salvage what only the lost site has"
-    CUT = "cut its logs where the other site took over"
+    CUT = "cut its logs where the other site took over"  # or have the topics copied whole
     SETTLE = "make the old site the standby"
     DONE = "done"
 
@@ -89,6 +89,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         Step.FORGET,
         Step.SETTLE,
         Step.LINK,
+        Step.RELEASE,  # what a failover fenced while it still answered, or a switchover before it was lost
         Step.DONE,
     ),
 }

@@ -8,7 +8,7 @@ here and nothing started. The pure half comes first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,7 @@ from twinlog.sites.ports import free_ports
 from twinlog.sites.recovery import Difference, NodeFiles
 from twinlog.sites.state import BusState, StateFile
 from twinlog.spec.model import Role
-from twinlog.traffic import agent, journal
+from twinlog.traffic import agent, journal, promotions
 from twinlog.traffic.moves import STEPS, Kind, Move, Step, decode
 from twinlog.wire import notes, roles
 from twinlog.wire.cluster import Cluster, Patience
@@ -66,6 +66,7 @@ class Recovered:
     differences: tuple[Difference, ...]
     told: Mapping[str, Told]
     remarks: tuple[str, ...]
+    forgotten: Move | None = None  # with the points of a failover that is not known here any more
 
 
 def reign(told: Mapping[str, Told], kept: Move | None, before: Reign, active: str | None = None) -> Reign:
@@ -119,6 +120,11 @@ def _lost(move: Move | None) -> tuple[str, ...]:
     return () if has_returned else (move.source,)
 
 
+def forgotten(move: Move | None, known: Collection[int]) -> Move | None:
+    """The last move, if it has the points of a failover whose term is not among the known ones."""
+    return move if move is not None and move.points and move.term not in known else None
+
+
 class Draft(StateFile):
     """A state that is not written down yet, by which its sites can be reached."""
 
@@ -143,14 +149,22 @@ def recover(home: Home, active: str | None = None) -> Recovered:
     draft = Home(home.bus, home.file)
     draft.state_file = Draft(home.directory, state)
     told = {site: _ask(draft, site) for site in home.bus.sites}
-    now = reign(told, _kept_move(home), Reign(state.active, state.term, tuple(state.lost)), active)
+    kept = _kept_move(home)
+    now = reign(told, kept, Reign(state.active, state.term, tuple(state.lost)), active)
     state.active, state.term, state.lost = now.active, now.term, list(now.lost)
     for site, one in told.items():
         if one.by is Voice.SITE:
             state.applied[site] = _applied(draft, site)
     for site, known in state.sites.items():
         known.agent_port = known.agent_port or _agent_port(home, site)
-    return Recovered(state, tuple(recovery.differences(before, state)), told, tuple(remarks))
+    found = [*recovery.differences(before, state)]
+    last = journal.newest([kept, *(one.move for one in told.values())])
+    missing = forgotten(last, [one.term for one in promotions.read(home)])
+    if missing is not None:
+        found.append(
+            Difference(f"where term {missing.term} took over", "nothing", "the points of each topic")
+        )
+    return Recovered(state, tuple(found), told, tuple(remarks), missing)
 
 
 def _remembered(home: Home) -> tuple[BusState | None, list[str]]:

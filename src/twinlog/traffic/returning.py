@@ -4,15 +4,16 @@ It starts with its client ports closed: its rules still let users write, and its
 that the other site never got. Its open transactions are ended, or their coordinators would write markers
 behind the cut. What only it has is salvaged to the active; then every replica is cut where the other site
 took over, while the brokers are stopped, and the site is linked like any standby. A topic that cannot be
-cut is made anew and copied whole. The site forgets producers, as the other one did when it took over:
-their sequences go on there behind a hole, and must be taken here as they are.
+cut is made anew and copied whole; so is every topic with a tail where brokers are not ours to stop, and
+there clients are kept from writing by their rights alone. The site forgets producers, as the other one did
+when it took over: their sequences go on there behind a hole, and must be taken here as they are.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from twinlog.errors import KafkaError, SiteError
+from twinlog.errors import KafkaError
 from twinlog.sites import cutting, local
 from twinlog.traffic import forgetting, salvage, switchover
 from twinlog.traffic.ground import Ground
@@ -36,22 +37,31 @@ def salvage_tail(ground: Ground, move: Move) -> Move:
     source, target = ground.cluster(move.source), ground.cluster(move.target)
     # At a cluster of others the rule that keeps everybody out would keep its administrators out too.
     deny = ground.is_ours(move.target)
-    found = salvage.collect(source, target, _points(move), move.term, deny_others=deny)
+    found = salvage.collect(source, target, points_of(move), move.term, deny_others=deny)
     return replace(move, salvaged=found.as_json())
 
 
+def why_not_cut(ground: Ground, site: str) -> str:
+    """Why the logs of a site cannot be cut, whatever is in them; empty if they can."""
+    if not ground.is_ours(site):
+        return "that cluster exists already, and Twinlog only reaches it"
+    away = [node.name for node in ground.home.layout(site).brokers if node.remote]
+    return f"{away[0]} runs on another machine" if away else ""
+
+
 def cut_logs(ground: Ground, move: Move) -> Move:
-    """Take off the logs' ends what the active does not have."""
-    if not ground.is_ours(move.source):
-        raise SiteError(
-            f"site {move.source} is not ours to cut",
-            hint="twinlog link rebuild TOPIC, for each topic that `twinlog link verify` names",
-        )
-    outcomes = cutting.cut(ground.home.layout(move.source), _points(move))
+    """Take off the logs' ends what the active does not have; where that cannot be, name those topics."""
+    why_not = why_not_cut(ground, move.source)
+    if why_not:
+        # Those whose tails salvage has seen: nobody may write there since, and nothing else is deleted.
+        rebuilt = {tail["topic"]: why_not for tail in move.salvaged["partitions"]}
+    else:
+        outcomes = cutting.cut(ground.home.layout(move.source), points_of(move))
+        rebuilt = {one.place[0]: one.why_not for one in outcomes if one.why_not}
     state = ground.home.state()
     state.lost = [site for site in state.lost if site != move.source]
     ground.home.state_file.write(state)
-    return replace(move, rebuilt={one.place[0]: one.why_not for one in outcomes if one.why_not})
+    return replace(move, rebuilt=rebuilt)
 
 
 def forget_producers(ground: Ground, move: Move) -> Move:
@@ -73,7 +83,14 @@ def settle(ground: Ground, move: Move) -> Move:
     return switchover.settle_source(ground, move)
 
 
-def _points(move: Move) -> dict[TopicPartition, int]:
+def release(ground: Ground, move: Move) -> Move:
+    """Let clients into the standby, if it was fenced when it was lost: that outlasts its brokers."""
+    switchover.let_in(ground, move.source)
+    return move
+
+
+def points_of(move: Move) -> dict[TopicPartition, int]:
+    """Where each partition was taken over."""
     return {
         (topic, partition): offset
         for topic, found in move.points.items()

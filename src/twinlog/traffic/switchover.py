@@ -19,7 +19,7 @@ from twinlog.ops import apply
 from twinlog.ops.rights import rights as rights_in
 from twinlog.sites import fencing, holds, local, processes
 from twinlog.sites.layout import Node
-from twinlog.spec.model import Role
+from twinlog.spec.model import Bus, Role
 from twinlog.traffic import electorate, leadership, newcomers
 from twinlog.traffic.ground import Ground, wait
 from twinlog.traffic.moves import Move
@@ -43,7 +43,10 @@ def fence(ground: Ground, move: Move) -> Move:
     # Before the fence, so that clients do not wait for it; of who carries the move on, the first saw most.
     move = replace(move, members=newcomers.most(move.members, newcomers.members(cluster)))
     if not ground.is_ours(site):
-        fencing.fence(cluster)
+        if why_not := fencing.harm_at(cluster):
+            ground.progress.note(f"site {site} is not fenced, its users lose their right to write: {why_not}")
+        else:
+            fencing.fence(cluster)
         return move
     _held(ground, move)  # one that dies now must not come back while the fence is the brokers' own memory
     layout = ground.home.layout(site)
@@ -69,12 +72,16 @@ def fence(ground: Ground, move: Move) -> Move:
 
 def revoke(ground: Ground, move: Move) -> Move:
     """Take from users what only an active site lets them do; every broker of the old site knows it then."""
-    bus = ground.home.bus
-    gone = rights_in(bus, Role.ACTIVE) - rights_in(bus, Role.STANDBY)
+    gone = of_an_active(ground.home.bus)
     cluster = ground.cluster(move.source)
     acls.remove(cluster, gone)
     acls.wait_until_everywhere(cluster, absent=gone)
     return move
+
+
+def of_an_active(bus: Bus) -> frozenset[acls.Acl]:
+    """The rights that users have at an active site alone."""
+    return rights_in(bus, Role.ACTIVE) - rights_in(bus, Role.STANDBY)
 
 
 def end_transactions(ground: Ground, move: Move) -> Move:
@@ -244,8 +251,13 @@ def release(ground: Ground, move: Move) -> Move:
     """
     if ground.is_ours(move.source):
         newcomers.wait_for(ground, move)
-    fencing.release(ground.cluster(move.source))
+    let_in(ground, move.source)
     return move
+
+
+def let_in(ground: Ground, site: str) -> None:
+    """End a fence: on our brokers whatever is left of it, on those of others the fence alone."""
+    (fencing.release if ground.is_ours(site) else fencing.lift)(ground.cluster(site))
 
 
 def turn_link(ground: Ground, move: Move) -> Move:

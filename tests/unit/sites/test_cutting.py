@@ -60,6 +60,7 @@ def test_a_cut_log_keeps_every_batch_that_ends_before_the_point_and_no_other(
         kept = [pair for pair in before if pair[1] <= point]
         assert held(directory) == kept
         assert outcome.cut_replicas == (kept != before)
+        assert outcome.tail == max(0, (before[-1][1] if before else start) - point)
         end = kept[-1][1] if kept else start
         names = set(os.listdir(directory))
         snapshots = sorted(int(name[:20]) for name in names if name.endswith(".snapshot"))
@@ -114,7 +115,7 @@ def test_a_log_that_starts_above_the_point_is_left_alone_and_said_to_need_a_rebu
     (disk / "log-start-offset-checkpoint").write_text("0\n1\norders 0 9\n")
     before = content(disk)
     (outcome,) = cut(site_of(disk), {PLACE: 8})
-    assert outcome == Outcome(PLACE, 8, 1, why_not="its log starts at offset 9")
+    assert outcome == Outcome(PLACE, 8, 1, tail=end - 8, why_not="its log starts at offset 9")
     assert content(disk) | {".lock": b""} == before | {".lock": b""}
     (outcome,) = cut(site_of(disk), {PLACE: end - 1})
     assert outcome.why_not == "" and outcome.cut_replicas == 1
@@ -126,7 +127,7 @@ def test_a_partition_with_one_replica_that_cannot_be_cut_is_cut_nowhere(tmp_path
         written(disk, THREE_SEGMENTS, start)
         write_disk(disk, 20, node=number)
     (outcome,) = cut(site_of(*disks), {PLACE: 8})
-    assert outcome == Outcome(PLACE, 8, 2, why_not="its log starts at offset 12")
+    assert outcome == Outcome(PLACE, 8, 2, tail=18, why_not="its log starts at offset 12")
     assert held(disks[0] / "orders-0")[-1] == (12, 14)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinlog.sites.fencing import room_for_half, still_served
+from twinlog.sites.fencing import harm, room_for_half, still_served
 
 CLIENT, CLIENT_TLS = 9000, 9001
 
@@ -41,3 +42,26 @@ def test_half_of_the_clients_goes_first_and_what_is_not_theirs_is_counted_too(
     if clients + others:
         assert clients + others - room <= clients // 2
         assert others + clients - clients // 2 <= max(room, 1)
+
+
+TWO = "CLIENT://a.example:9093,LINK://a.example:9094"
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"inter.broker.listener.name": "LINK"}, ""),
+        ({"inter.broker.listener.name": None, "security.inter.broker.protocol": "LINK"}, ""),
+        ({"inter.broker.listener.name": "CLIENT"}, "reached by a listener"),
+        ({"inter.broker.listener.name": "LINK", "advertised.listeners": "LINK://a.example:9094"}, "reached"),
+        ({"inter.broker.listener.name": "LINK", "advertised.listeners": None}, "reached by a listener"),
+        ({"inter.broker.listener.name": "LINK", "process.roles": "broker,controller"}, "controllers too"),
+        ({}, "reached by a listener"),
+    ],
+)
+def test_a_cluster_of_others_is_fenced_only_where_the_fence_leaves_us_and_its_quorum_alone(
+    settings: dict[str, str | None], why: str
+) -> None:
+    found = harm({"advertised.listeners": TWO, "process.roles": "broker", **settings}, "a.example:9094")
+    assert why in found
+    assert bool(why) == bool(found)

@@ -9,7 +9,7 @@ import pytest
 from twinlog.errors import SiteError
 from twinlog.spec.model import Role
 from twinlog.traffic.moves import STEPS, Kind, Move, Step
-from twinlog.traffic.recovery import Reign, Told, Voice, reign
+from twinlog.traffic.recovery import Reign, Told, Voice, forgotten, reign
 from twinlog.wire.roles import Standing
 
 BEFORE = Reign("a", 1)
@@ -79,3 +79,11 @@ def test_nobody_guesses_when_no_site_is_active_in_the_last_term() -> None:
     with pytest.raises(SiteError, match="0 sites are said to be active in term 3"):
         reign(said, None, BEFORE)
     assert reign(said, None, BEFORE, "b") == Reign("b", 3)
+
+
+def test_points_of_a_failover_that_nobody_here_remembers_are_found_again() -> None:
+    failover = replace(move(Kind.FAILOVER, Step.DONE), points={"orders": {0: 7}})
+    assert forgotten(failover, []) == failover
+    assert forgotten(failover, [failover.term]) is None
+    assert forgotten(move(Kind.SWITCHOVER, Step.DONE), []) is None
+    assert forgotten(None, []) is None

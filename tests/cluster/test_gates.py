@@ -1,0 +1,213 @@
+"""Gates on real sites: a second one beside the manager's, the port for certificates, and who comes by them.
+
+One bus of two small sites serves all tests here, in the order in which they stand.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from kafka import KafkaProducer
+from kafka.errors import KafkaTimeoutError
+
+from tests.cluster import programs
+from tests.cluster.conftest import Bus, MakeBus
+from tests.cluster.moving import (
+    FILE,
+    LOG,
+    WAIT_S,
+    active_site,
+    at_work,
+    check,
+    client_settings,
+    free_ports,
+    kill_site,
+    load_on,
+    other_site,
+    wait_for,
+)
+from tests.cluster.test_clients import kafka_python_settings
+from twinlog.traffic import manager
+from twinlog.wire import offsets
+from twinlog.wire.cluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+KCAT_RECORDS = 10
+GIVE_UP_MS = 15_000  # more than the request timeout of printed files, and than a failover takes
+
+
+@pytest.fixture(scope="module")
+def gated(make_bus: MakeBus) -> Iterator[Bus]:
+    """Two sites of one broker each."""
+    with at_work(make_bus, FILE) as bus:
+        yield bus
+
+
+@contextmanager
+def second_gate(bus: Bus) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`twinlog gate`, as on another machine: the same bus, other addresses; and the address for passwords."""
+    gate = bus.home().bus.gate
+    text, ports = bus.file.read_text(), free_ports(3)
+    for old, port in zip((gate.address, gate.tls_address, gate.page), ports, strict=True):
+        assert old is not None
+        text = text.replace(old, f"127.0.0.1:{port}")
+    file = bus.directory / "second.yaml"
+    file.write_text(text)
+    command = bus.command("gate", "-f", str(file))
+    process = subprocess.Popen(
+        command, cwd=bus.directory, env=bus.environment(), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"CLIENT 127.0.0.1:{ports[0]}\n"
+        yield process, f"127.0.0.1:{ports[0]}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def written(settings: dict[str, str], value: str) -> None:
+    """Write a record by these settings, or fail."""
+    refused: list[object] = []
+    producer = Producer({**settings, "message.timeout.ms": int(WAIT_S * 1000)}, logger=LOG)
+    producer.produce("calm", value, on_delivery=lambda error, _: refused.append(error))
+    assert producer.flush(WAIT_S) == 0
+    assert refused == [None]
+
+
+def test_either_gate_leads_clients_to_the_active_when_the_other_is_killed(gated: Bus) -> None:
+    first = gated.home().bus.gate.address
+    own = active_site(gated)
+    with second_gate(gated) as (process, second):
+        for gate in (first, second):
+            written({**client_settings(gated), "bootstrap.servers": gate}, f"by {gate}")
+        with load_on(gated, "two-gates", bootstrap_servers=f"{first},{second}") as load:
+            traffic = manager.background(gated.home()).find()
+            assert traffic is not None
+            os.kill(traffic.pid, signal.SIGKILL)  # its gate goes with it
+            gated.done("switchover")
+            assert active_site(gated) == other_site(own)
+            wait_for("clients have found the way by the second gate", load.goes_on())
+            gated.done("traffic", "up")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            gated.done("switchover")
+            wait_for("clients have found the way back by the first one", load.goes_on())
+    assert active_site(gated) == own
+    check(gated, load)
+
+
+def test_a_user_with_a_certificate_passes_by_the_other_port_and_reads_its_own_writes(gated: Bus) -> None:
+    settings = client_settings(gated, "ledger")
+    assert settings["bootstrap.servers"] == gated.home().bus.gate.tls_address
+    written(settings, "by certificate")
+    consumer = Consumer({**settings, "group.id": "ledger", "auto.offset.reset": "earliest"}, logger=LOG)
+    consumer.subscribe(["calm"])
+    read: list[bytes | None] = []
+
+    def has_come() -> bool:
+        message = consumer.poll(0.5)
+        if message is not None and message.error() is None:
+            read.append(message.value())
+        return b"by certificate" in read
+
+    wait_for("it is read", has_come)
+    consumer.close()
+
+
+def test_kcat_reads_on_at_the_other_site_and_writes_there_when_it_is_called_again(
+    gated: Bus, tmp_path: Path
+) -> None:
+    """On the library that its file asks for, and with -E: it ends when it has lost every broker otherwise."""
+    kcat = programs.Kcat(programs.kcat(), programs.newer_librdkafka())
+    file = tmp_path / "kcat"
+    file.write_text(gated.done("client", "app", "--gate", "--format", "kcat"))
+    batches = [[f"kcat-{turn}-{one}".encode() for one in range(KCAT_RECORDS)] for turn in range(2)]
+    lines: list[bytes] = []
+
+    def enough(read: Sequence[bytes]) -> bool:
+        lines[:] = read
+        return set(batches[0] + batches[1]) <= set(read)
+
+    in_a_group = ["-E", "-q", "-u", "-X", "auto.offset.reset=earliest", "-G", "kcat", "calm"]
+    reader = threading.Thread(target=lambda: kcat.read_until(enough, file, *in_a_group))
+    reader.start()
+    kcat.run(file, "-P", "-t", "calm", text=b"\n".join(batches[0]))
+    wait_for("it reads", lambda: set(batches[0]) <= set(lines))
+    gated.done("switchover")
+    kcat.run(file, "-P", "-t", "calm", text=b"\n".join(batches[1]))
+    reader.join(WAIT_S)
+    assert not reader.is_alive()
+    # What it had not committed comes again; nothing is passed over.
+    assert list(dict.fromkeys(line for line in lines if line.startswith(b"kcat-"))) == batches[0] + batches[1]
+
+
+def test_behind_a_failover_assigned_consumers_can_seek_and_kafka_python_has_to_be_started_again(
+    gated: Bus,
+) -> None:
+    """What `limits` says of those that cannot move by themselves, and the way on."""
+    lost, settings = active_site(gated), client_settings(gated)
+    by_kafka_python = kafka_python_settings(settings, KafkaProducer.DEFAULT_CONFIG)
+    old = KafkaProducer(**by_kafka_python, delivery_timeout_ms=GIVE_UP_MS)
+    assert old.send("calm", b"before").get(timeout=WAIT_S)
+    own = {"group.id": "assigned", "auto.offset.reset": "error", "enable.auto.commit": False}
+    consumer = Consumer({**settings, **own}, logger=LOG)
+    read = Assigned(consumer)
+    home = gated.home()
+    with Cluster(home.admin_access("a")) as one, Cluster(home.admin_access("b")) as other:
+        wait_for("the standby has all", lambda: end_of_calm(one) == end_of_calm(other))
+        wait_for("all is read", lambda: read.goes_on() and read.next == end_of_calm(one))
+    kill_site(gated, lost)
+    gated.done("promote")
+    stuck = old.send("calm", b"stuck")
+    new = KafkaProducer(**by_kafka_python)
+    after = [f"after-{number}".encode() for number in range(KCAT_RECORDS)]
+    for value in after:
+        assert new.send("calm", value).get(timeout=WAIT_S)
+    wait_for("the next records are read", lambda: read.goes_on() and after[-1] in read.values)
+    with pytest.raises(KafkaTimeoutError):  # it has asked the lost site's brokers, and nobody else
+        stuck.get(timeout=WAIT_S)
+    assert [value for value in read.values if value.startswith(b"after-")] == after
+    assert read.values.count(b"before") == 1
+    consumer.close()
+    new.close()
+    old.close(timeout=WAIT_S)
+
+
+def end_of_calm(cluster: Cluster) -> int:
+    return offsets.log_ends(cluster, [("calm", 0)])["calm", 0]
+
+
+class Assigned:
+    """A consumer without a group that keeps its own place, and goes back there when it is sent elsewhere."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self.next = 0
+        self.values: list[bytes] = []
+        self._seek()
+
+    def goes_on(self) -> bool:
+        """Take what is there; true, to be asked in conditions."""
+        message = self._consumer.poll(0.5)
+        if message is not None and message.error() is None:
+            offset, value = message.offset(), message.value()
+            assert offset == self.next
+            assert value is not None
+            self.next += 1
+            self.values.append(value)
+        elif message is not None and message.error().code() == KafkaError._AUTO_OFFSET_RESET:
+            self._seek()
+        return True
+
+    def _seek(self) -> None:
+        self._consumer.assign([TopicPartition("calm", 0, self.next)])
