@@ -51,13 +51,37 @@ EVERY: dict[str, tuple[str, ...]] = {
     "elect": (TOPIC,),
     "events check": (TOPIC,),
 }
+# Those of them that change nothing.
+READS = (
+    *("topic describe", "topic list", "topic offsets", "topic size", "consume", "events check", "producers"),
+    *("group describe", "group lag", "group list", "group members", "config describe"),
+    *("transactions describe", "transactions list", "quorum"),
+    *("broker api-versions", "broker list", "broker log-dirs", "move plan", "move status"),
+)
+# Those that work at all sites at once, or on nodes, or serve. They have no `--user`.
+BESIDE: dict[str, tuple[str, ...]] = {
+    "user add": ("nobody-there", "--consume", TOPIC),
+    "user grant": ("nobody-there", "--consume", TOPIC),
+    "user revoke": ("nobody-there", "--consume", TOPIC),
+    "user rights": (),
+    "user quota": ("nobody-there", "--produce", "1MB/s"),
+    "user list": (),
+    "user show-password": ("nobody-there",),
+    "user rotate": ("nobody-there",),
+    "broker roll": (BROKER,),
+    "broker replace": (BROKER, "--disk-lost", "--yes"),
+    "broker add": (),
+    "broker remove": ("--yes",),
+    "exporter": (),
+}
+FAMILIES = {"user", "broker", "exporter"}
 # They have no time limit in seconds, or a meaning of their own for it.
 APART = {"perf consume"}
 
 
 def words_of(command: str) -> tuple[str, ...]:
     """A whole command line."""
-    return (*command.split(), *EVERY[command])
+    return (*command.split(), *(EVERY | BESIDE)[command])
 
 
 def found_in_the_program() -> set[str]:
@@ -67,6 +91,12 @@ def found_in_the_program() -> set[str]:
         for path, command in _leaves(program(), ())
         if {"site", "user", "timeout"} <= {parameter.name for parameter in command.params}
     } - APART
+
+
+def beside_in_the_program() -> set[str]:
+    """The other commands of the families that ask sites without such options."""
+    found = {" ".join(path) for path, _ in _leaves(program(), ()) if path[0] in FAMILIES}
+    return found - found_in_the_program()
 
 
 def _leaves(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:

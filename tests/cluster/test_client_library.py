@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
@@ -38,7 +39,7 @@ from twinlog.mirror.board import read_board
 from twinlog.mirror.link import background
 from twinlog.sites import processes
 from twinlog.spec.model import Role
-from twinlog.wire import roles
+from twinlog.wire import offsets, roles
 from twinlog.wire.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
@@ -58,10 +59,11 @@ topics:
   held: {partitions: 1}
   kept: {partitions: 1}
   ahead: {partitions: 1}
+  typed: {partitions: 1}
   local: {partitions: 1, mirror: false}
   invoices: {partitions: 1}
 users:
-  shop: {produce: [orders, held, kept, ahead, local]}
+  shop: {produce: [orders, held, kept, ahead, local, typed]}
   stock: {consume: [orders, held, kept, local], groups: [stock-*]}
   reader: {consume: [orders], produce: [local]}
   idle: {consume: [orders]}
@@ -122,6 +124,20 @@ def test_a_twin_write_is_done_at_both_sites_and_says_where(twin: Bus, producer: 
     with Consumer.of_bus(twin.file, "stock", "stock-all", ["orders"]) as consumer:
         read = take(consumer, 300)
     assert {(one.partition, one.offset) for one in read} == places
+
+
+def test_lines_that_are_produced_with_acks_twin_are_at_the_standby_when_the_command_ends(
+    twin: Bus, tmp_path: Path
+) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("one\ntwo\nthree\n")
+    told = twin.json("produce", "typed", "--user", "shop", "--acks", "twin", "--input", str(lines))
+    with Cluster(twin.home().admin_access("b")) as standby:
+        ends = offsets.end_offsets(standby, [("typed", 0)])
+    assert (told["records"], told["refused"], told["unknown"]) == (3, 0, 0)
+    assert ends == {("typed", 0): 3}
+    copied = twin.done("consume", "typed", "--site", "b")
+    assert copied.splitlines() == ["one", "two", "three"]
 
 
 def test_headers_time_and_partition_are_those_that_were_given(twin: Bus, producer: Producer) -> None:

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -25,6 +26,7 @@ from twinlog.wire.groups import Committed
 pytestmark = pytest.mark.cluster
 
 RATE, RECORDS = 500, 1500
+SVG = "{http://www.w3.org/2000/svg}"
 PAGE_TIMEOUT_S = 30.0
 TOTAL = re.compile(
     r"^\d+ records sent, \d+\.\d{6} records/sec \(\d+\.\d\d MB/sec\), \d+\.\d\d ms avg latency, "
@@ -137,6 +139,51 @@ def test_measurements_that_cannot_be_made_say_why(bus: Bus) -> None:
     assert ended.returncode == 1 and "AUTHORIZATION_FAILED" in ended.stderr
     ended = bus.run("perf", "consume", "--topic", "orders", "--num-records", "1", "--user", "shop")
     assert ended.returncode == 1 and "AUTHORIZATION_FAILED" in ended.stderr
+
+
+def test_a_wrong_password_is_named_at_once_with_a_hint(bus: Bus, printed: Printer, tmp_path: Path) -> None:
+    password = bus.done("user", "show-password", "app").strip()
+    right = printed("app", "a", "java")
+    wrong = tmp_path / "wrong.properties"
+    wrong.write_text(right.read_text().replace(password, "wrong-" + password[6:]))
+    reach = ["--bootstrap-server", bootstrap(right), "--command-config", str(wrong), "--topic", "orders"]
+    for command, words in {
+        "produce": "--num-records 1 --record-size 1 --throughput -1",
+        "consume": "--num-records 1",
+        "latency": "--num-records 1 --record-size 1 --producer-acks all",
+    }.items():
+        ended = bus.run("perf", command, *reach, *words.split())
+        assert ended.returncode == 1, f"{command}: {ended.stdout}{ended.stderr}"
+        assert "authentication" in ended.stderr.lower() and "the password right?" in ended.stderr
+        assert password not in ended.stderr and "records came" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("produce", "--record-size 100 --throughput -1"),
+        ("latency", "--record-size 100 --producer-acks all"),
+    ],
+)
+def test_latencies_are_drawn_as_svg_with_the_figures_that_are_told(
+    bus: Bus, tmp_path: Path, command: str, words: str
+) -> None:
+    file = tmp_path / "latency.svg"
+    told = bus.json(
+        *("perf", command, "--topic", "big", "--num-records", "30", *words.split(), "--plot", str(file))
+    )
+    text = file.read_text()
+    assert text.startswith("<svg ")
+    drawn = ElementTree.fromstring(text)
+    assert drawn.tag == f"{SVG}svg"
+    described = drawn.findtext(f"{SVG}desc")
+    assert described is not None and described.startswith("30 records: ")
+    half = re.search(r"50 % within (\S+) ms", described)
+    assert half is not None and float(half[1]) == pytest.approx(told["latency_ms"]["p50"], abs=0.1)
+    title = drawn.findtext(f"{SVG}title")
+    assert title is not None and title.startswith("big")
+    (line,) = [one for one in drawn.iter(f"{SVG}path") if one.get("class") == "line"]
+    assert (line.get("d") or "").count("L") > 30
 
 
 def test_partitions_are_advised_from_a_measurement_that_leaves_nothing(bus: Bus, site: Site) -> None:

@@ -34,6 +34,7 @@ def test_list_shows_users_and_where_their_present_password_is(twinlog: Twinlog, 
         "transactions": [],
         "quota": {"produce": rows[0]["quota"]["produce"]},
         "applied": ["a"],
+        "in_file": True,
     }
     assert [row["applied"] for row in rows[1:]] == [[], [], []]
 
@@ -51,6 +52,49 @@ def test_list_shows_no_password_and_invents_none(twinlog: Twinlog, home: Home) -
     end = twinlog("user", "list", cwd=home.file.parent)
     assert secret not in end.stdout + end.stderr
     assert not (home.directory / "secrets" / "stock").exists()
+
+
+def test_list_with_no_site_running_shows_the_files_users_and_says_who_was_not_asked(
+    twinlog: Twinlog, home: Home
+) -> None:
+    end = twinlog("user", "list", "--timeout", "0.2", cwd=home.file.parent)
+    assert end.returncode == 0 and "shop" in end.stdout and "till" in end.stdout
+    for site in ("a", "b"):
+        assert f"site {site} does not say which users it knows" in end.stderr
+    assert "hint:" in end.stderr
+
+
+def test_list_of_a_bus_that_was_never_brought_up_asks_nobody(twinlog: Twinlog, tmp_path: Path) -> None:
+    (tmp_path / "twinlog.yaml").write_text("bus: new\nsites: {a: {brokers: 1}}\nusers: {shop: {}}\n")
+    end = twinlog("user", "list", cwd=tmp_path)
+    assert end.returncode == 0 and "shop" in end.stdout
+    assert "does not say" not in end.stderr
+
+
+CHANGES = {
+    "add": ["new", "--consume", "orders"],
+    "grant": ["shop", "--consume", "orders"],
+    "revoke": ["shop", "--consume", "orders"],
+    "quota": ["shop", "--produce", "1MB/s"],
+}
+
+
+@pytest.mark.parametrize("verb", CHANGES)
+def test_change_with_no_site_running_names_both_and_prints_no_line_for_the_file(
+    twinlog: Twinlog, home: Home, verb: str
+) -> None:
+    end = twinlog("user", verb, *CHANGES[verb], "--timeout", "0.2", cwd=home.file.parent)
+    assert (end.returncode, end.stdout) == (1, "")
+    assert "no site has confirmed it: site a: " in end.stderr and "; site b: " in end.stderr
+    assert "hint:" in end.stderr and "put this under" not in end.stderr
+
+
+@pytest.mark.parametrize("verb", CHANGES)
+def test_change_at_one_named_site_that_does_not_run_says_why(twinlog: Twinlog, home: Home, verb: str) -> None:
+    words = ("user", verb, *CHANGES[verb], "--site", "b", "--timeout", "0.2")
+    end = twinlog(*words, cwd=home.file.parent)
+    assert (end.returncode, end.stdout) == (1, "")
+    assert "error: nothing listens there" in end.stderr and "hint:" in end.stderr
 
 
 def test_show_password_prints_the_password_alone(twinlog: Twinlog, home: Home) -> None:

@@ -76,7 +76,7 @@ def replace(ctx: frame.Context, number: int, disk_lost: bool, timeout: float) ->
             hint=f"twinlog up --site {site}; else: twinlog broker replace {number} --disk-lost",
         )
     with home.state_file.locked("broker replace"):
-        in_danger = replacement.survey(home, site, node)
+        in_danger = replacement.survey(home, site, node, timeout_s=timeout)
         if not ctx.yes:
             ctx.emit(_danger(in_danger))
             ctx.need_yes(f"{node.name} would begin again with an empty disk", where=f"site {site}")

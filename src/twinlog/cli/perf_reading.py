@@ -217,10 +217,11 @@ def _in_order(words: tuple[str, ...]) -> tuple[str, str, int, str, int, Path | N
 
 def _make_sure(ctx: frame.Context, access: Access, topic: str) -> None:
     """Make the topic if it is not there, as Kafka's tool does."""
+    from twinlog.perf.tripping import ASK_S
     from twinlog.wire import topics
-    from twinlog.wire.cluster import Cluster
+    from twinlog.wire.cluster import Cluster, Patience
 
-    with Cluster(access, client_id="twinlog-cli") as cluster:
+    with Cluster(access, patience=Patience(total_s=ASK_S), client_id="twinlog-cli") as cluster:
         if topics.describe(cluster, [topic]):
             return
         if not ctx.as_json:

@@ -2,13 +2,16 @@
 
 The commands are added to their family by `user`. Each works at all sites of the bus unless one is
 named, and prints the line for the file: without it the next apply takes the change back.
+A site that cannot be changed keeps no other from it: what was done and what is left are both said.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+import shlex
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -17,11 +20,12 @@ from twinlog.cli import frame
 from twinlog.cli.buses import home_of, site_option, timeout_option
 from twinlog.cli.output import Column, Record, Table
 from twinlog.cli.reach import TIMEOUT_S, file_differs
-from twinlog.errors import UsageError
+from twinlog.errors import SiteError, TwinlogError, UsageError
 
 if TYPE_CHECKING:
     from twinlog.sites.home import Home
     from twinlog.spec.model import User
+    from twinlog.wire.access import Access
     from twinlog.wire.cluster import Cluster
 
 # Written out, because the module that defines them is too heavy for `--help`; a test compares them.
@@ -102,16 +106,18 @@ def add(
     _check_name(name)
     if name in home.bus.users:
         raise UsageError(f"the file has user '{name}' already", where=str(home.file), hint="twinlog apply")
-    done = []
+
+    def make(where: str, cluster: Cluster) -> None:
+        granting.give_password(home, cluster, name, user)
+        granting.grant(cluster, granting.given(home, where, name, user))
+
     with home.state_file.locked("user add"):
-        for where, cluster in each_site(home, site, timeout):
-            granting.give_password(home, cluster, name, user)
-            granting.grant(cluster, granting.given(home, where, name, user))
-            done.append(where)
+        changed = change_each(home, site, timeout, make)
     file_differs(ctx, home, "users", UNDONE, _line(name, user))
-    ctx.emit(
-        Record([Column("user"), Column("auth"), Column("sites")], {"user": name, "auth": auth, "sites": done})
-    )
+    value = {"user": name, "auth": auth, "sites": changed.done, "left": changed.reasons}
+    columns = [Column("user"), Column("auth"), Column("sites"), Column("left", "not at", ", ".join)]
+    ctx.emit(Record(columns, value))
+    changed.insist_on_all(ctx)
 
 
 @frame.command(name="grant", example="twinlog user grant billing --consume invoices")
@@ -180,18 +186,22 @@ def _change(
     wanted = patterns.user()
     home = home_of(ctx)
     _check_name(name)
-    rows = []
-    for site, cluster in each_site(home, *where):
+    rows: list[granting.RuleRow] = []
+
+    def change(site: str, cluster: Cluster) -> None:
         if gives:
             rules = granting.given(home, site, name, wanted)
             granting.grant(cluster, rules)
         else:
             rules = granting.taken(home.bus, name, wanted, acls.describe(cluster))
             granting.revoke(cluster, rules)
-        rows += granting.rows(site, rules)
+        rows.extend(granting.rows(site, rules))
+
+    changed = change_each(home, *where, change)
     file_differs(ctx, home, "users", UNDONE, _line(name, wanted) if gives else "")
     keys = ("site", "principal", "operation", "resource", "name")
     ctx.emit(Table([Column(key) for key in keys], rows, empty="no such rule was there"))
+    changed.insist_on_all(ctx)
 
 
 def _check_name(name: str) -> None:
@@ -203,14 +213,74 @@ def _check_name(name: str) -> None:
         )
 
 
+class Changed(NamedTuple):
+    """At which sites a change was made, and why nobody can say so of the others."""
+
+    done: list[str]
+    left: dict[str, TwinlogError]
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why it is not known to be made, by site."""
+        return {site: str(error) for site, error in self.left.items()}
+
+    def insist_on_all(self, ctx: frame.Context) -> None:
+        """Raise if a site is left, with the call that finishes the work."""
+        if not self.left:
+            return
+        # Where it was done it may be done again: leaving those sites out only saves time.
+        only = ["--site", *self.left] if len(self.left) == 1 and "--" not in ctx.words else []
+        raise SiteError(
+            f"done at {_sites(self.done)}, and not confirmed everywhere: {_listed(self.reasons)}",
+            hint=f"twinlog {shlex.join([*ctx.words, *only])}",
+        )
+
+
+def change_each(
+    home: Home, site: str | None, timeout: float, change: Callable[[str, Cluster], None]
+) -> Changed:
+    """Change all sites, or the named one; raises if none could be changed."""
+    changed = Changed([], {})
+    for name in home.chosen(site):
+        try:
+            with reached_site(home.admin_access(name), timeout) as cluster:
+                change(name, cluster)
+            changed.done.append(name)
+        except TwinlogError as error:
+            if isinstance(error, UsageError) and not changed.done:
+                raise  # most often as wrong at every other site, and nothing was changed yet
+            changed.left[name] = error
+    if not changed.done:
+        first = next(iter(changed.left.values()))
+        if len(changed.left) == 1:
+            raise first
+        raise SiteError(f"no site has confirmed it: {_listed(changed.reasons)}", hint=first.hint)
+    return changed
+
+
 def each_site(home: Home, site: str | None, timeout: float) -> Iterator[tuple[str, Cluster]]:
     """All sites, or the named one, each with connections that are open until the next one's turn."""
+    for name in home.chosen(site):
+        with reached_site(home.admin_access(name), timeout) as cluster:
+            yield name, cluster
+
+
+@contextmanager
+def reached_site(access: Access, timeout: float) -> Iterator[Cluster]:
+    """A site, with connections that are open as long as the block."""
     from twinlog.wire.cluster import Cluster, Patience
 
     patience = Patience(connect_s=min(5.0, timeout), request_s=min(15.0, timeout), total_s=max(0.1, timeout))
-    for name in home.chosen(site):
-        with Cluster(home.admin_access(name), patience=patience, client_id="twinlog-cli") as cluster:
-            yield name, cluster
+    with Cluster(access, patience=patience, client_id="twinlog-cli") as cluster:
+        yield cluster
+
+
+def _sites(names: list[str]) -> str:
+    return f"site {names[0]}" if len(names) == 1 else f"sites {', '.join(names)}"
+
+
+def _listed(reasons: dict[str, str]) -> str:
+    return "; ".join(f"site {site}: {why}" for site, why in reasons.items())
 
 
 def _line(name: str, user: User) -> str:

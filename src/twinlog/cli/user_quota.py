@@ -10,10 +10,11 @@ from twinlog.cli import frame
 from twinlog.cli.buses import home_of, site_option
 from twinlog.cli.output import Column, Table
 from twinlog.cli.reach import file_differs
-from twinlog.cli.user_changes import each_site, each_timeout
+from twinlog.cli.user_changes import change_each, each_site, each_timeout
 from twinlog.errors import UsageError
 
 if TYPE_CHECKING:
+    from twinlog.wire.cluster import Cluster
     from twinlog.wire.quotas import Limit, Owner
 
 # Written out, because the module that defines them is too heavy for `--help`; a test compares them.
@@ -69,19 +70,24 @@ def quota(
     if (values or gone) and owner == quotas.Owner():
         raise UsageError("say whose quota", hint="twinlog user quota shop --produce 5MB/s")
     home = home_of(ctx)
-    found = []
-    for where, cluster in each_site(home, site, timeout):
-        if values or gone:
-            now = granting.set_quota(cluster, owner, values, gone)
-            found += granting.quota_rows(where, {owner: now})
-        else:
+    found: list[granting.QuotaRow] = []
+    columns = [Column("site"), Column("user"), Column("client_id"), Column("limits", show=_shown)]
+    if not values and not gone:
+        for where, cluster in each_site(home, site, timeout):
             told = quotas.describe(cluster)
             chosen = told if owner == quotas.Owner() else {one: told[one] for one in told if one == owner}
             found += granting.quota_rows(where, chosen)
-    if values or gone:
-        file_differs(ctx, home, "users", "the file does not say this of quotas")
-    columns = [Column("site"), Column("user"), Column("client_id"), Column("limits", show=_shown)]
+        ctx.emit(Table(columns, found, empty="no quotas"))
+        return
+
+    def change(where: str, cluster: Cluster) -> None:
+        now = granting.set_quota(cluster, owner, values, gone)
+        found.extend(granting.quota_rows(where, {owner: now}))
+
+    changed = change_each(home, site, timeout, change)
+    file_differs(ctx, home, "users", "the file does not say this of quotas")
     ctx.emit(Table(columns, found, empty="no quotas"))
+    changed.insist_on_all(ctx)
 
 
 def _owner(name: str | None, default_user: bool, client_id: str | None, default_client_id: bool) -> Owner:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from twinlog.ops.plan import MECHANISMS
-from twinlog.ops.rights import principal, rights_of
+from twinlog.ops.rights import EVERYBODY, principal, rights_of
 from twinlog.sites.home import Home
 from twinlog.spec.model import Bus, Role, User
 from twinlog.spec.patterns import ANY, matches
@@ -19,8 +19,6 @@ from twinlog.wire import acls, quotas, roles, users
 from twinlog.wire.acls import Acl, Resource
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.quotas import Limit, Owner
-
-EVERYBODY = "User:*"
 
 
 @dataclass(frozen=True)

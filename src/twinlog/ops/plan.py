@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from twinlog.ops import steps, throttles
-from twinlog.ops.rights import rights
+from twinlog.ops.rights import EVERYBODY, OWN_PRINCIPALS, rights
 from twinlog.ops.world import VERSION, World
 from twinlog.sites import levels
 from twinlog.spec.effective import topic_settings
@@ -28,9 +28,7 @@ SHRINKING = ("retention.ms", "retention.bytes")
 KEEP_ALL = -1
 OF_A_MOVE = set(throttles.COPIES)  # there while partitions move, and taken away by whoever moves them
 _OTHER = {Role.ACTIVE: Role.STANDBY, Role.STANDBY: Role.ACTIVE}
-EVERYBODY = "User:*"
 SALVAGE_SUFFIX = ".salvage"  # topics with what only a lost site had
-OWN_PRINCIPALS = "User:twinlog:"  # the mirror gives and takes the rights of its own
 
 
 def plan(

@@ -65,7 +65,12 @@ def observe(cluster: Cluster, names: Sequence[str] | None = None) -> Placement:
 def plan(placement: Placement, *, without: Collection[int] = ()) -> list[Change]:
     """The changes that spread partitions evenly over the brokers that live, but for those left out."""
     peers = [peer for peer in placement.peers if peer.id not in without]
-    after = balanced(placement.current, peers, placement.size_bytes)
+    try:
+        after = balanced(placement.current, peers, placement.size_bytes)
+    except UsageError as error:
+        if len(peers) < len(placement.peers):
+            raise
+        raise SiteError(error.what, hint=error.hint) from error  # nobody was left out: brokers are down
     return changes(placement.current, after, placement.size_bytes)
 
 

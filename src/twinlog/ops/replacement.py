@@ -26,10 +26,11 @@ from twinlog.sites.layout import Kind, Listener, Node, SiteLayout, random_id
 from twinlog.sites.readiness import wait_until_ready
 from twinlog.wire import elections, logdirs, membership, quorum, topics
 from twinlog.wire.addresses import HostPort
-from twinlog.wire.cluster import Cluster
+from twinlog.wire.cluster import Cluster, Patience
 from twinlog.wire.deadlines import Deadline
 from twinlog.wire.topics import TopicState
 
+ASK_S = 30.0
 LOOK_AGAIN_S = 0.3
 SAY_EVERY_S = 5.0
 WHY_HELD = "its disk is being replaced"
@@ -91,11 +92,12 @@ def endangered(found: tuple[TopicState, ...], broker: int) -> list[Endangered]:
     ]
 
 
-def survey(home: Home, site: str, node: Node) -> list[Endangered]:
+def survey(home: Home, site: str, node: Node, *, timeout_s: float = ASK_S) -> list[Endangered]:
     """What would be lost if the node came back empty, and a refusal of what is not lost at all."""
     if node.remote:
         raise UsageError(f"{node.name} runs on another machine", hint=f"twinlog bundle --node {node.id}")
-    with Cluster(home.admin_access(site)) as cluster:
+    patience = Patience(total_s=min(ASK_S, timeout_s))
+    with Cluster(home.admin_access(site), patience=patience) as cluster:
         _refuse_readable(cluster, node)
         return endangered(topics.describe(cluster), node.id) if node.kind is Kind.BROKER else []
 

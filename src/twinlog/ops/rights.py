@@ -19,6 +19,8 @@ from twinlog.wire import roles
 from twinlog.wire.acls import Acl, Operation, Resource
 
 STANDBY_GROUPS = "standby."
+EVERYBODY = "User:*"
+OWN_PRINCIPALS = "User:twinlog:"  # the mirror gives and takes the rights of its own
 
 
 def principal(user: str) -> str:

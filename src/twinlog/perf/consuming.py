@@ -2,6 +2,7 @@
 
 For `twinlog perf consume` and `twinlog topic advise`. Records are counted and thrown away. It ends when
 enough have come, or when none has come for a while; the caller sees from the numbers which it was.
+Where nobody answers, before or then, it fails: that no record came would be no measurement.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from twinlog.wire.driver import Settings
 
 PIECE_RECORDS = 2000
 TURN_S = 0.1
+CHECK_S = 10.0
 
 Told = Callable[[int, Interval, float, Interval], None]
 
@@ -35,7 +37,11 @@ def read(settings: Settings, options: ReadOptions, told: Told | None = None) -> 
     """Read until enough has come; `told` hears every interval: its end, itself, joining in it, all so far."""
     reader = BulkReader(settings, with_statistics=options.with_statistics)
     try:
-        return _Run(reader, options, told).run()
+        reader.check(options.topics, CHECK_S)
+        found = _Run(reader, options, told).run()
+        if found.total.records < options.records:
+            reader.check(options.topics, CHECK_S)
+        return found
     finally:
         reader.close()
 

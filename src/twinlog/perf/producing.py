@@ -19,7 +19,7 @@ from twinlog.wire.driver import Settings
 
 ROOM_S = 0.01  # how long it waits for room before it looks again
 FLUSH_TURN_S = 0.2
-CHECK_S = 30.0
+CHECK_S = 10.0
 TRANSACTION_S = 60.0
 SERVE_EVERY_S = 0.005
 

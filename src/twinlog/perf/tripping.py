@@ -17,7 +17,7 @@ from twinlog.wire.bulk import BulkReader, BulkSender
 from twinlog.wire.driver import Settings
 
 TRIP_TIMEOUT_S = 60.0
-ASK_S = 30.0
+ASK_S = 10.0
 _SEED = 0
 
 Told = Callable[[int, float], None]

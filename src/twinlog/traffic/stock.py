@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from twinlog.errors import KafkaError, SiteError, UsageError
-from twinlog.ops.plan import EVERYBODY, SALVAGE_SUFFIX
+from twinlog.ops.plan import SALVAGE_SUFFIX
+from twinlog.ops.rights import EVERYBODY
 from twinlog.traffic.salvaged import Note, Salvaged, Word, decode, salvage_topic
 from twinlog.traffic.shelf import Shelf
 from twinlog.wire import acls, configs, topics

@@ -23,6 +23,8 @@ _FAILED = "_error"  # what produce_batch adds to records that it did not queue
 _STATISTICS_MS = 1000
 _LISTEN_S = 0.1
 _PURGE_S = 1.0  # what was purged is told at once
+_FIRST_LOOK_S = 1.0
+_REFUSED = {confluent.KafkaError._AUTHENTICATION}
 _COUNTED = (int, float)
 
 
@@ -42,18 +44,13 @@ class BulkSender:
         self.statistics: dict[str, Any] = {}
         self._with_statistics = with_statistics
         extra = _statistics(self.statistics) if with_statistics else {}
-        self._producer = _made(confluent.Producer, {**settings, **extra}, self._where)
+        self._inquiry = _Inquiry(self._where)
+        used = {**settings, **extra, "error_cb": self._inquiry.heard}
+        self._producer = _made(confluent.Producer, used, self._where)
 
     def check(self, topic: str, timeout_s: float) -> int:
         """How many partitions a topic has; raises unless it is there and this user may see it."""
-        what = f"looking for topic '{topic}'"
-        try:
-            found = self._producer.list_topics(topic, timeout_s).topics[topic]
-        except confluent.KafkaException as error:
-            raise explained(error.args[0], what, self._where) from error
-        if found.error is not None:
-            raise explained(found.error, what, self._where)
-        return len(found.partitions)
+        return self._inquiry.partitions(self._producer, topic, timeout_s)
 
     def queue(self, topic: str, piece: Piece, late_s: float) -> Piece:
         """Queue records that have waited so long already; gives those that found no room."""
@@ -144,8 +141,18 @@ class BulkReader:
         self._where = str(settings.get("bootstrap.servers", ""))
         self.statistics: dict[str, Any] = {}
         extra = _statistics(self.statistics) if with_statistics else {}
-        self._consumer = _made(confluent.Consumer, {**settings, **extra}, self._where)
+        self._inquiry = _Inquiry(self._where)
+        used = {**settings, **extra, "error_cb": self._inquiry.heard}
+        self._consumer = _made(confluent.Consumer, used, self._where)
         self._in_group = False
+
+    def check(self, topics: Sequence[str], timeout_s: float) -> None:
+        """Raise unless the cluster answers, and has every topic that is named and no regular expression."""
+        for topic in topics:
+            if topic.startswith("^"):
+                self._inquiry.asked(self._consumer, None, "looking for topics", timeout_s)
+            else:
+                self._inquiry.partitions(self._consumer, topic, timeout_s)
 
     def subscribe(self, topics: Sequence[str], came: Callable[[], None], went: Callable[[], None]) -> None:
         """Read topics as a member of the group; a name that begins with ^ is a regular expression."""
@@ -200,6 +207,41 @@ class BulkReader:
             if error is not None and (error.fatal() or (error.code() > 0 and not error.retriable())):
                 raise explained(error, "reading", self._where)
         return whole
+
+
+class _Inquiry:
+    """Asks for topics, and says why there was no answer: what librdkafka itself gives is only that."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._told: Any = None  # what was last said of a connection
+
+    def heard(self, error: Any) -> None:
+        """Hear of a connection's trouble; that all have some says nothing more."""
+        if error.code() != confluent.KafkaError._ALL_BROKERS_DOWN:
+            self._told = error
+
+    def partitions(self, client: Any, topic: str, timeout_s: float) -> int:
+        """How many partitions a topic has."""
+        what = f"looking for topic '{topic}'"
+        found = self.asked(client, topic, what, timeout_s).topics[topic]
+        if found.error is not None:
+            raise explained(found.error, what, self._where)
+        return len(found.partitions)
+
+    def asked(self, client: Any, topic: str | None, what: str, timeout_s: float) -> Any:
+        """What the cluster says of a topic, or of all."""
+        deadline, turn_s = Deadline(timeout_s), _FIRST_LOOK_S
+        while True:
+            try:
+                return client.list_topics(topic, min(turn_s, max(_LISTEN_S, deadline.remaining_s())))
+            except confluent.KafkaException as error:
+                client.poll(0)  # troubles are only told from there
+                # librdkafka would try a password that was refused again and again.
+                is_refused = self._told is not None and self._told.code() in _REFUSED
+                if is_refused or deadline.passed:
+                    raise explained(self._told or error.args[0], what, self._where) from error
+            turn_s *= 2  # the answer itself may take long
 
 
 def _made(kind: Callable[..., Any], settings: Mapping[str, Any], where: str) -> Any:

@@ -329,6 +329,8 @@ def explained(error: Any, what: str, where: str) -> KafkaError:
         hint = "this client cannot go on: open a new one"
     elif code in (confluent.KafkaError._UNKNOWN_TOPIC, confluent.KafkaError._UNKNOWN_PARTITION):
         hint = codes.hint_for(codes.UNKNOWN_TOPIC_OR_PARTITION)
+    elif code == confluent.KafkaError._AUTHENTICATION:
+        hint = codes.hint_for(confluent.KafkaError.SASL_AUTHENTICATION_FAILED)
     else:
         hint = "is the site up? twinlog status"
     return KafkaError(

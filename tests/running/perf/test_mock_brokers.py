@@ -6,12 +6,15 @@ Real brokers are measured in tests/cluster; here the numbers can be known before
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
 from tests.conftest import Twinlog
+from twinlog.cli import app
 from twinlog.errors import KafkaError, UsageError
-from twinlog.perf import clients, payloads, producing
+from twinlog.perf import clients, consuming, payloads, producing, tripping
+from twinlog.perf.consuming import ReadOptions
 from twinlog.perf.figures import Interval
 from twinlog.perf.producing import WriteOptions
 from twinlog.wire.driver import Settings
@@ -75,6 +78,39 @@ def test_a_cluster_that_is_not_there_is_an_error_and_no_endless_wait(monkeypatch
     with pytest.raises(KafkaError) as raised:
         producing.write(clients.producer({"bootstrap.servers": "127.0.0.1:1"}, {}), options)
     assert raised.value.hint
+
+
+MEASUREMENTS = {
+    "produce": "--num-records 5 --record-size 5 --throughput -1",
+    "consume": "--num-records 5 --timeout 500",
+    "latency": "--num-records 5 --record-size 5 --producer-acks all",
+}
+
+
+@pytest.mark.parametrize("command", MEASUREMENTS)
+def test_a_port_where_nobody_listens_is_named_with_a_hint_and_nothing_is_measured(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module, name in ((producing, "CHECK_S"), (consuming, "CHECK_S"), (tripping, "ASK_S")):
+        monkeypatch.setattr(module, name, 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    words = f"perf {command} --bootstrap-server 127.0.0.1:{port} --topic t {MEASUREMENTS[command]} -o json"
+    code = app.run(words.split())
+    told = capsys.readouterr()
+    assert (code, told.out) == (1, "")
+    error = json.loads(told.err.splitlines()[-1])["error"]
+    assert error["where"] == f"127.0.0.1:{port}" and "is the site up?" in error["hint"]
+    assert "Connection refused" in error["what"] or "nothing listens" in error["what"]
+
+
+def test_a_topic_that_has_too_few_records_is_a_short_measurement_and_no_error() -> None:
+    made = {**MOCK, "allow.auto.create.topics": True}
+    settings = clients.consumer(
+        made, {}, group="g", from_latest=False, fetch_bytes=1 << 20, socket_bytes=1 << 16
+    )
+    read = consuming.read(settings, ReadOptions(("t",), 10, silence_s=0.5))
+    assert (read.total.records, read.wanted) == (0, 10)
 
 
 def test_settings_that_librdkafka_does_not_know_are_named() -> None:

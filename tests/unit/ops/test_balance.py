@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinlog.errors import UsageError
+from twinlog.errors import SiteError, UsageError
 from twinlog.ops.assignment import Assignment, Peer, changes, loads
 from twinlog.ops.balance import WORTH_A_SWAP, balanced
+from twinlog.ops.reassign import Placement, plan
 from twinlog.wire.offsets import TopicPartition
 
 RACKS = (None, "r1", "r2", "r3")
@@ -158,3 +159,12 @@ def test_partitions_of_a_crowded_topic_leave_first() -> None:
 def test_fewer_brokers_than_copies_is_refused_with_the_partition() -> None:
     with pytest.raises(UsageError, match=r"t-0 has 2 copies and there would be 1 broker$"):
         balanced({("t", 0): (1, 2)}, [Peer(1)], {})
+
+
+def test_too_few_brokers_is_a_wrong_call_only_where_the_call_leaves_one_out() -> None:
+    there = {("t", 0): (1, 2)}
+    with pytest.raises(UsageError):
+        plan(Placement(there, (Peer(1), Peer(2)), {}), without=[2])
+    with pytest.raises(SiteError, match="t-0 has 2 copies") as raised:
+        plan(Placement(there, (Peer(1),), {}))
+    assert raised.value.hint

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.errors import KafkaError, UnknownOutcome
-from twinlog.ops.plan import EVERYBODY, plan
+from twinlog.ops.plan import plan
+from twinlog.ops.rights import EVERYBODY
 from twinlog.ops.steps import Revoke
 from twinlog.ops.world import World
 from twinlog.spec.model import Bus, Role, Site
