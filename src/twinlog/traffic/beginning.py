@@ -15,7 +15,7 @@ from twinlog.sites import readiness
 from twinlog.traffic import electorate
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.journal import Journal
-from twinlog.traffic.moves import Kind, Move
+from twinlog.traffic.moves import COMMANDS, Kind, Move
 from twinlog.wire.cluster import Cluster, Patience
 
 MOST_LAG_S = 30.0  # more, and draining would be a long outage
@@ -39,12 +39,32 @@ def any_unfinished(ground: Ground) -> Move | None:
 
 
 def unfinished(ground: Ground, kind: Kind) -> Move | None:
-    """The same, which must be one of the kind that is asked for."""
+    """The same, which must be one of the kind that is asked for, or give way to one."""
     move = any_unfinished(ground)
-    if move is not None and move.kind is not kind:
-        command = {Kind.SWITCHOVER: "switchover", Kind.FAILOVER: "promote", Kind.RETURN: "return"}
-        raise UsageError(f"there is a move to be ended first: {move}", hint=f"twinlog {command[move.kind]}")
-    return move
+    if move is None or move.kind is kind:
+        return move
+    if kind is Kind.FAILOVER and move.kind is Kind.SWITCHOVER and (instead := _instead_of(ground, move)):
+        return instead
+    raise UsageError(f"there is a move to be ended first: {move}", hint=f"twinlog {COMMANDS[move.kind]}")
+
+
+def _instead_of(ground: Ground, begun: Move) -> Move | None:
+    """The failover in place of a switchover that has lost a site which it needs; None if it has not.
+
+    Before the other site may be open the old one is needed, and the other one from then on.
+    """
+    ends = (begun.target, begun.source) if begun.is_open else (begun.source, begun.target)
+    lost, left = ends
+    if not _missing(ground, lost):
+        return None
+    if missing := _missing(ground, left):
+        raise SiteError(
+            f"site {left} is not fit to be active: {missing}; site {lost} does not take writes either",
+            hint=f"twinlog up --site {left}",
+        )
+    term = max(electorate.next_term(ground.home), begun.term + 1)
+    why = f"a person promoted it instead of the {begun}"
+    return Move.begin(Kind.FAILOVER, begun.bus, ends, term, begun_at=time.time(), why=why)
 
 
 def switchover(ground: Ground) -> Move:
@@ -132,7 +152,7 @@ def decided_failover(ground: Ground, why: str, term: int) -> Move:
 
 
 def returning(ground: Ground) -> Move:
-    """The return of the site that the last failover left behind."""
+    """The return of the site that the last move left behind."""
     home = ground.home
     lost = home.state().lost
     if not lost:
@@ -146,6 +166,11 @@ def returning(ground: Ground) -> Move:
     return Move.begin(
         Kind.RETURN, home.bus.bus, ends, last.term, begun_at=time.time(), why=last.why, points=last.points
     )
+
+
+def telling(ground: Ground) -> None:
+    """No move: has sites hear of a switchover that was called off while they were away."""
+    Journal(ground).repeat()
 
 
 def at_risk(ground: Ground) -> list[AtRisk]:
