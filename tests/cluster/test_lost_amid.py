@@ -32,7 +32,7 @@ from tests.cluster.moving import (
     wait_until_equal,
 )
 from twinlog import Done, Producer
-from twinlog.errors import SiteError
+from twinlog.errors import SiteError, TwinlogError
 from twinlog.mirror.watch import Watch
 from twinlog.progress import Silent
 from twinlog.sites import fencing, processes
@@ -63,14 +63,21 @@ class TwinLoad:
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def write(self, file: Path, name: str) -> None:
+        """With a new producer after each failure: sites may have changed their roles."""
         number = 0
         while not self.stopping.is_set():
-            with Producer.of_bus(file, "app", acks="twin", timeout_s=5.0) as producer:
-                while not producer.has_given_up and not self.stopping.wait(0.02):
-                    value = f"{name}:{number}"
-                    number += 1
-                    if isinstance(producer.send("orders", value.encode()), Done):
-                        self.done.add(value)
+            try:
+                with Producer.of_bus(file, "app", acks="twin", timeout_s=5.0) as producer:
+                    works = True
+                    while works and not self.stopping.wait(0.02):
+                        value = f"{name}:{number}"
+                        number += 1
+                        outcome = producer.send("orders", value.encode()).result()
+                        works = isinstance(outcome, Done) and outcome.twin
+                        if works:
+                            self.done.add(value)
+            except TwinlogError:
+                self.stopping.wait(0.2)
 
 
 @contextmanager
