@@ -21,7 +21,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.mortals import killed_at_every_step
 from tests.cluster.test_drills import drill, held_but_for_time
-from twinlog.errors import TwinlogError
+from twinlog.errors import SiteError, TwinlogError
 from twinlog.progress import Silent
 from twinlog.sites import processes
 from twinlog.sites.ports import free_ports
@@ -30,7 +30,7 @@ from twinlog.traffic import agent, beginning
 from twinlog.traffic.crossing import carry_out
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.journal import DIRECTORY, Overtaken
-from twinlog.traffic.moves import Kind, Move
+from twinlog.traffic.moves import Kind, Move, Step
 from twinlog.wire import offsets, roles
 from twinlog.wire.cluster import Cluster
 
@@ -248,6 +248,31 @@ def test_two_that_carry_out_one_switchover_one_stops_and_the_other_ends_it(votin
     assert active_site(voting) != before
     assert writer.errors == []
     assert len(writer.acknowledged) == writer.sent
+    wait_until_whole(voting)
+
+
+def test_active_killed_in_the_middle_of_a_switchover_the_other_is_promoted(voting: Bus) -> None:
+    lost = active_site(voting)
+    killed: list[float] = []
+
+    def watch(move: Move) -> None:
+        if move.step is Step.HOLD and not killed:
+            killed.append(hit(voting, lost, signal.SIGKILL, with_agent=True))
+
+    with writer_on(voting, "amid") as writer:
+        voting.done("traffic", "pause")
+        with Ground(voting.home(), Silent()) as ground:
+            begun = beginning.switchover(ground)
+            with pytest.raises(SiteError, match=f"could not be let in at site {lost} again"):
+                carry_out(ground, begun, watch=watch)
+        voting.done("traffic", "resume")
+        wait_for("the other is promoted", lambda: active_site(voting) != lost)
+        assert voting.home().state().term > begun.term
+        at_s = time.monotonic()
+        wait_for("clients write again", lambda: writer.first_after(at_s) is not None)
+    assert writer.errors == []
+    assert len(writer.acknowledged) == writer.sent
+    voting.done("traffic", "up")  # its machine is back, and with it the agent
     wait_until_whole(voting)
 
 

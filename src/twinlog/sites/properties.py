@@ -29,6 +29,9 @@ LINK_PRINCIPALS = ",".join(
 # The characters of users' names and no others: no certificate of a user can be read as `twinlog:…`.
 USER_PRINCIPALS = r"RULE:^CN=([A-Za-z0-9._-]+),OU=user,O=[^,]+$/$1/,RULE:^.*$/nobody/"
 PROTOCOLS = "CLIENT:SASL_SSL,CLIENT_TLS:SSL,LINK:SSL,CONTROLLER:SSL"
+# Of a broker that is closed to clients, on a port that nobody is told. Kafka leaves the brokers' own listener
+# outside `max.connections` only beside another one, and a site may have been lost with a fence around it.
+SPARE = "SPARE"
 SMALL_HEAP_BYTES = 1 << 30
 AOT_SUFFIX = ".aot"  # from Java 25 on; before, archives end in .jsa
 # Half of a node's start went into optimising code that runs only during the start. A controller
@@ -72,10 +75,13 @@ def server_properties(
         "allow.everyone.if.no.acl.found": "false",
     }
     settings.update(_listeners(node, open_to_clients))
-    settings.update(_link_tls(tls, Listener.CONTROLLER))
+    settings.update(_link_tls(tls, Listener.CONTROLLER.value))
     if node.kind is Kind.BROKER:
         settings["inter.broker.listener.name"] = "LINK"
-        settings.update(_link_tls(tls, Listener.LINK))
+        settings.update(_link_tls(tls, Listener.LINK.value))
+        if not open_to_clients:
+            settings["listener.security.protocol.map"] += f",{SPARE}:SSL"
+            settings.update(_link_tls(tls, SPARE.lower()))
         settings.update(_client_tls(tls))
         if node.rack:
             settings["broker.rack"] = node.rack
@@ -94,17 +100,19 @@ def _listeners(node: Node, open_to_clients: bool) -> dict[str, str]:
     if node.kind is Kind.BROKER:
         advertised = (f"{name.name}://{node.address(name)}" for name in names)
         settings["advertised.listeners"] = ",".join(advertised)
+        if not open_to_clients:
+            settings["listeners"] += f",{SPARE}://127.0.0.1:0"
     else:
         settings["advertised.listeners"] = f"CONTROLLER://{node.address(Listener.CONTROLLER)}"
     return settings
 
 
-def _link_tls(tls: TlsFiles, listener: Listener) -> dict[str, str]:
-    prefix = f"listener.name.{listener.value}"
+def _link_tls(tls: TlsFiles, listener: str) -> dict[str, str]:
+    prefix = f"listener.name.{listener}"
     settings = _stores(prefix, tls.link_store, tls.link_trust)
     settings[f"{prefix}.ssl.client.auth"] = "required"
     settings[f"{prefix}.ssl.principal.mapping.rules"] = LINK_PRINCIPALS
-    if listener is Listener.LINK:
+    if listener == Listener.LINK.value:
         # The client fence caps all connections of a broker; this listener must stay outside it.
         settings[f"{prefix}.max.connections"] = str(MAXIMUM)
     return settings

@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from twinlog.errors import SiteError
+from twinlog.sites import properties
 from twinlog.sites.layout import IDS_PER_SITE, LISTENERS, Kind, Listener
 from twinlog.sites.state import BusState, NodeState, SiteState
 from twinlog.spec.effective import broker_ports
@@ -57,7 +58,8 @@ def node_state(files: NodeFiles) -> NodeState:
                 where=f"site {files.site}",
                 hint=f"mount it again; is the volume there? ls {directory}",
             )
-    ports = dict(_port(one) for one in files.settings["listeners"].split(","))
+    listeners = files.settings["listeners"].split(",")
+    ports = dict(_port(one) for one in listeners if not one.startswith(f"{properties.SPARE}://"))
     ids = [meta["directory.id"] for meta in files.metas.values()]
     return NodeState(ports, ids, list(files.metas), formatted=True)
 

@@ -13,7 +13,7 @@ from twinlog.sites import readiness
 from twinlog.traffic import electorate
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.journal import Journal
-from twinlog.traffic.moves import Kind, Move
+from twinlog.traffic.moves import COMMANDS, Kind, Move
 from twinlog.traffic.returning import why_not_cut
 from twinlog.wire.cluster import Cluster, Patience
 
@@ -29,12 +29,32 @@ def any_unfinished(ground: Ground) -> Move | None:
 
 
 def unfinished(ground: Ground, kind: Kind) -> Move | None:
-    """The same, which must be one of the kind that is asked for."""
+    """The same, which must be one of the kind that is asked for, or give way to one."""
     move = any_unfinished(ground)
-    if move is not None and move.kind is not kind:
-        command = {Kind.SWITCHOVER: "switchover", Kind.FAILOVER: "promote", Kind.RETURN: "return"}
-        raise UsageError(f"there is a move to be ended first: {move}", hint=f"twinlog {command[move.kind]}")
-    return move
+    if move is None or move.kind is kind:
+        return move
+    if kind is Kind.FAILOVER and move.kind is Kind.SWITCHOVER and (instead := _instead_of(ground, move)):
+        return instead
+    raise UsageError(f"there is a move to be ended first: {move}", hint=f"twinlog {COMMANDS[move.kind]}")
+
+
+def _instead_of(ground: Ground, begun: Move) -> Move | None:
+    """The failover in place of a switchover that has lost a site which it needs; None if it has not.
+
+    Before the other site may be open the old one is needed, and the other one from then on.
+    """
+    ends = (begun.target, begun.source) if begun.is_open else (begun.source, begun.target)
+    lost, left = ends
+    if not _missing(ground, lost):
+        return None
+    if missing := _missing(ground, left):
+        raise SiteError(
+            f"site {left} is not fit to be active: {missing}; site {lost} does not take writes either",
+            hint=f"twinlog up --site {left}",
+        )
+    term = max(electorate.next_term(ground.home), begun.term + 1)
+    why = f"a person promoted it instead of the {begun}"
+    return Move.begin(Kind.FAILOVER, begun.bus, ends, term, begun_at=time.time(), why=why)
 
 
 def switchover(ground: Ground) -> Move:
@@ -122,7 +142,7 @@ def decided_failover(ground: Ground, why: str, term: int) -> Move:
 
 
 def returning(ground: Ground, *, yes: bool = False) -> Move:
-    """The return of the site that the last failover left behind; `yes` where topics are to be deleted."""
+    """The return of the site that the last move left behind; `yes` where topics are to be deleted."""
     home = ground.home
     lost = home.state().lost
     if not lost:
@@ -145,6 +165,11 @@ def returning(ground: Ground, *, yes: bool = False) -> Move:
     return Move.begin(
         Kind.RETURN, home.bus.bus, ends, last.term, begun_at=time.time(), why=last.why, points=last.points
     )
+
+
+def telling(ground: Ground) -> None:
+    """No move: has sites hear of a switchover that was called off while they were away."""
+    Journal(ground).repeat()
 
 
 def _must_answer(ground: Ground, site: str) -> None:

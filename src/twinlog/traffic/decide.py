@@ -73,6 +73,9 @@ class Bus:
     promote: Mode
     failover_after_s: float
     move: str = ""  # one that was begun and is not done, in words
+    move_term: int = 0  # of that one
+    gives_way: bool = False  # it does, to a failover from the active site
+    untold: str = ""  # a site that does not know that a switchover was called off
     paused: str = ""  # why; empty: it is not
 
 
@@ -93,7 +96,7 @@ class Observation:
     @property
     def next_term(self) -> int:
         """A term that nobody has heard of."""
-        return max(self.bus.term, *(answer.term for answer in self.votes.values()), 0) + 1
+        return max(self.bus.term, self.bus.move_term, *(answer.term for answer in self.votes.values()), 0) + 1
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,14 @@ class Wait:
 class Resume:
     """Go on with the move that was begun."""
 
+    why: str
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Have a site hear of a switchover that was called off while it was away."""
+
+    site: str
     why: str
 
 
@@ -144,7 +155,7 @@ class Promote:
     why: str
 
 
-Step = Nothing | Wait | Resume | Return | ReadyToPromote | Promote
+Step = Nothing | Wait | Resume | Tell | Return | ReadyToPromote | Promote
 
 
 def decide(seen: Observation, now_s: float) -> Step:
@@ -153,7 +164,7 @@ def decide(seen: Observation, now_s: float) -> Step:
     if bus.paused:
         unfinished = f"; not finished: {bus.move}" if bus.move else ""
         return Nothing(f"paused: {bus.paused}{unfinished}")
-    if bus.move:
+    if bus.move and not (bus.gives_way and _is_going(seen.sites[bus.active])):
         return Resume(f"not finished: {bus.move}")
     if not any(site.is_seen for site in seen.sites.values()):
         return Nothing("nothing is seen of any site; is this machine cut off?")
@@ -173,6 +184,11 @@ def decide(seen: Observation, now_s: float) -> Step:
             return _while_active_is_dead(seen, now_s)
 
 
+def _is_going(site: Site) -> bool:
+    """True of a site that nobody should wait for: what needs it does not go on."""
+    return site.canary.health in (Health.FAILING, Health.DEAD)
+
+
 def _was_promoted_elsewhere(seen: Observation) -> bool:
     later = [v for v in seen.votes.values() if v.term > seen.bus.term and v.holder == seen.standby]
     return bool(seen.standby) and len(later) >= MAJORITY
@@ -183,6 +199,8 @@ def _while_active_is_healthy(seen: Observation) -> Step:
     good = f"site {active} is active and healthy"
     if not standby:
         return Nothing(f"{good}; there is no other site")
+    if untold := seen.bus.untold:
+        return Tell(untold, f"{good}; site {untold} has not heard that a switchover was called off")
     other = seen.sites[standby]
     if other.role is not None and not _is_standby(other, seen.bus) and other.answers:
         was = f"{other.role} of term {other.term}"
@@ -211,6 +229,8 @@ def _votes_missing(seen: Observation) -> str:
 def _while_active_is_dead(seen: Observation, now_s: float) -> Step:
     active, standby = seen.bus.active, seen.standby
     lost = f"site {active} is dead: {seen.sites[active].canary.why}"
+    if seen.bus.move:
+        lost = f"{lost}; not finished: {seen.bus.move}"
     if not standby:
         return Nothing(f"{lost}; there is no other site")
     unfit = _unfit(standby, seen.sites[standby], seen.bus)

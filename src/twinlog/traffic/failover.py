@@ -12,14 +12,13 @@ import signal
 from dataclasses import replace
 
 from twinlog.errors import SiteError, TwinlogError
+from twinlog.mirror import link
 from twinlog.sites import fencing, holds, local, processes
 from twinlog.traffic import forgetting, promotions, switchover
-from twinlog.traffic.ground import Ground
-from twinlog.traffic.moves import Move
+from twinlog.traffic.ground import BRIEFLY, Ground
+from twinlog.traffic.moves import STEPS, Move, Step
 from twinlog.wire import acls, offsets
-from twinlog.wire.cluster import Cluster, Patience
-
-BRIEFLY = Patience(connect_s=1.0, request_s=2.0, total_s=2.0)
+from twinlog.wire.cluster import Cluster
 
 
 def fence(ground: Ground, move: Move) -> Move:
@@ -56,10 +55,7 @@ def note_points(ground: Ground, move: Move) -> Move:
     """Where each partition ends now is where the new term begins."""
     cluster = ground.cluster(move.target)
     ends = offsets.log_ends(cluster, ground.mirrored(cluster))
-    points: dict[str, dict[int, int]] = {}
-    for (topic, partition), end in ends.items():
-        points.setdefault(topic, {})[partition] = end
-    noted = replace(move, points=points)
+    noted = replace(move, points=switchover.as_points(ends))
     promotions.note(ground.home, noted)
     return noted
 
@@ -68,3 +64,21 @@ def forget_producers(ground: Ground, move: Move) -> Move:
     """Have the promoted site forget every producer, so that each may go on with any sequence."""
     forgetting.forget_all(ground, move.target)
     return move
+
+
+def open_target(ground: Ground, move: Move) -> Move:
+    """Open the promoted site, also to those whom a switchover that came to no end keeps out of it."""
+    switchover.open_target(ground, move)
+    if ground.is_ours(move.target):
+        fencing.release(ground.cluster(move.target))
+    return move
+
+
+def leave_behind(ground: Ground, move: Move) -> Move:
+    """End what is left of the old site of a switchover, lost when clients had moved; it has to return."""
+    link.hold(ground.home, str(move))
+    fence(ground, move)
+    steps = STEPS[move.kind]
+    # From then on it was a standby, whose logs are beginnings of the active's: there is nothing to cut.
+    is_standby = move.progress > steps.index(Step.SETTLE)
+    return replace(move, points={}) if is_standby else move

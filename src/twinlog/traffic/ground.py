@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from twinlog.errors import SiteError
+from twinlog.errors import SiteError, TwinlogError
 from twinlog.mirror.following import Wanted
 from twinlog.progress import Progress
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Node
 from twinlog.traffic.moves import Move
 from twinlog.wire import topics
+from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import Cluster, Patience
 from twinlog.wire.deadlines import Deadline
 from twinlog.wire.offsets import TopicPartition
 
 PATIENCE = Patience(connect_s=3.0, request_s=10.0, total_s=20.0)
+BRIEFLY = Patience(connect_s=1.0, request_s=2.0, total_s=2.0)
 LOOK_AGAIN_S = 0.05
+SILENT_S = 4.0  # no broker listens for so long: a site is lost, and clients should not wait for all attempts
+CONNECT_S = 0.5
 
 
 class Ground:
@@ -42,8 +48,18 @@ class Ground:
     def cluster(self, site: str) -> Cluster:
         """Administration's connection to a site."""
         if site not in self._clusters:
-            self._clusters[site] = Cluster(self.home.admin_access(site), patience=PATIENCE)
+            access = self.home.admin_access(site)
+            pulse = Pulse(site, [HostPort.parse(address) for address in access.bootstrap])
+            self._clusters[site] = Cluster(access, patience=PATIENCE, wait=pulse.wait)
         return self._clusters[site]
+
+    def answers(self, site: str) -> bool:
+        """True if a broker of a site can be talked to."""
+        try:
+            with Cluster(self.home.admin_access(site), patience=BRIEFLY) as cluster:
+                return bool(cluster.brokers())
+        except TwinlogError:
+            return False
 
     def is_ours(self, site: str) -> bool:
         """True for a site whose brokers Twinlog runs."""
@@ -64,6 +80,40 @@ class Ground:
             if not topic.internal and wanted.means(topic.name)
             for one in topic.partitions
         ]
+
+
+class Pulse:
+    """Waits between two attempts at a site, and ends them early when nobody listens there any more."""
+
+    def __init__(self, site: str, addresses: Sequence[HostPort]) -> None:
+        self._site = site
+        self._addresses = addresses
+        self._heard_s = time.monotonic()
+        self._looked_s = 0.0
+
+    def wait(self, pause_s: float) -> None:
+        """Pause; a SiteError says that the site is silent."""
+        threading.Event().wait(pause_s)
+        now_s = time.monotonic()
+        if now_s - self._looked_s > SILENT_S:
+            self._heard_s = now_s  # nobody had to wait for it meanwhile
+        if any(map(_listens, self._addresses)):
+            self._heard_s = now_s
+        self._looked_s = time.monotonic()
+        if self._looked_s - self._heard_s > SILENT_S:
+            raise SiteError(
+                f"nobody has listened for {SILENT_S:g} s",
+                where=f"site {self._site}",
+                hint=f"twinlog status --site {self._site}",
+            )
+
+
+def _listens(address: HostPort) -> bool:
+    try:
+        socket.create_connection((address.host, address.port), CONNECT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 Hand = Callable[[Ground, Move], Move]

@@ -35,7 +35,7 @@ from twinlog.traffic.entrance import Entrance
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.health import Canaries
 from twinlog.traffic.inquiry import Inquiry
-from twinlog.traffic.journal import DIRECTORY, newest
+from twinlog.traffic.journal import DIRECTORY, newest, untold
 from twinlog.traffic.moves import Move
 from twinlog.traffic.page import View
 from twinlog.traffic.votes import MAJORITY, Answer, voter_of
@@ -177,6 +177,9 @@ class Manager:
         state, gate = self._home.state(), self._home.bus.gate
         told = self._entrance.standings.told
         move = newest(one.move for one in told.values())
+        if move is not None and move.is_done:
+            move = None
+        answering = {site: one.move for site, one in told.items() if not one.trouble}
         flag = pause_flag(self._home)
         seen, fitness = self._canaries.seen(), self._canaries.fitness()
         votes, sites = self._votes(), {}
@@ -198,8 +201,11 @@ class Manager:
             state.term,
             gate.promote,
             gate.failover_after,
-            str(move) if move is not None and not move.is_done else "",
-            "twinlog traffic resume lets it go on" if flag.exists() else "",
+            move=str(move) if move is not None else "",
+            move_term=move.term if move is not None else 0,
+            gives_way=move is not None and move.gives_way(state.active),
+            untold=untold(answering),
+            paused="twinlog traffic resume lets it go on" if flag.exists() else "",
         )
         return Observation(bus, sites, self._lag.link, votes)
 
@@ -214,6 +220,8 @@ class Manager:
         match self.step:
             case decide.Resume():
                 self._carry_out(beginning.any_unfinished)
+            case decide.Tell():
+                self._carry_out(beginning.telling)
             case decide.Promote(term=term, why=why):
                 self._carry_out(lambda ground: beginning.decided_failover(ground, why, term))
             case decide.Return():

@@ -2,7 +2,8 @@
 
 A move is written down before each step is taken, with the step that comes next, so that whoever finds
 it can go on; every step may be taken twice. Terms count moves of the active role and never go back.
-Until a switchover has opened the other site it can be called off; from then on it only goes forward.
+Until a switchover has opened the other site it can be called off; from then on it only goes forward, and
+ends without the old site if that is lost. Its place can be taken by a failover when the active is lost.
 """
 
 from __future__ import annotations
@@ -95,6 +96,13 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
 }
 
 
+COMMANDS: Mapping[Kind, str] = {
+    Kind.SWITCHOVER: "switchover",
+    Kind.FAILOVER: "promote",
+    Kind.RETURN: "return",
+}  # by which a person begins such a move, or goes on with it
+
+
 @dataclass(frozen=True)
 class Move:
     """One move of a bus, and how far it is."""
@@ -108,11 +116,12 @@ class Move:
     begun_at: float = 0.0
     why: str = ""
     by: str = ""  # who carries it out
-    called_off: str = ""  # why, if it was
+    called_off: str = ""  # why, if it was or is being undone
     members: Mapping[str, int] = field(default_factory=dict)  # of each group, when clients were fenced out
-    points: Points = field(default_factory=dict)  # where a failover took over
+    points: Points = field(default_factory=dict)  # where the target took over
     salvaged: Mapping[str, Any] = field(default_factory=dict)
     rebuilt: Mapping[str, str] = field(default_factory=dict)  # topics that could not be cut, and why
+    lost: str = ""  # why the source was left behind by a switchover, if it was
 
     @classmethod
     def begin(cls, kind: Kind, bus: str, sites: tuple[str, str], term: int, **rest: Any) -> Self:
@@ -131,6 +140,27 @@ class Move:
         return Step.LEASE not in steps or self.progress >= steps.index(Step.LEASE)
 
     @property
+    def has_opened(self) -> bool:
+        """True once the target was made active by this move."""
+        steps = STEPS[self.kind]
+        return not self.called_off and Step.OPEN in steps and self.progress > steps.index(Step.OPEN)
+
+    def gives_way(self, active: str) -> bool:
+        """True if a failover may take this move's place when the active site is lost.
+
+        That of a switchover which has not opened the other site, or has done so and lost it. In between the
+        other site may be active already, so the move goes on, or a person says what is lost.
+        """
+        if self.kind is not Kind.SWITCHOVER or self.is_done:
+            return False
+        return active == self.target if self.has_opened else active == self.source and not self.is_open
+
+    def is_told_by_source(self, site: str) -> bool:
+        """True for what the old site knows of a switchover while it lasts: others know it better."""
+        is_under_way = not self.is_done and not self.called_off
+        return self.kind is Kind.SWITCHOVER and is_under_way and self.source == site
+
+    @property
     def closes_gate(self) -> bool:
         """True while there is no site for clients to go to."""
         steps = STEPS[self.kind]
@@ -141,8 +171,17 @@ class Move:
         """How many steps were taken."""
         return STEPS[self.kind].index(self.step)
 
+    @property
+    def rank(self) -> float:
+        """How far the move is: once it is being called off, further than any step that can be undone."""
+        if self.called_off and not self.is_done:
+            return STEPS[self.kind].index(Step.LEASE) - 0.5
+        return self.progress
+
     def after(self) -> Move:
         """The move when its present step has been taken."""
+        if self.called_off or self.lost:
+            return replace(self, step=Step.DONE)
         return replace(self, step=STEPS[self.kind][self.progress + 1])
 
     def __str__(self) -> str:
@@ -152,13 +191,18 @@ class Move:
             Kind.RETURN: f"return of {self.source} as the standby",
         }[self.kind]
         if self.called_off:
-            return f"{way}, called off: {self.called_off}"
+            return f"{way}, {'' if self.is_done else 'being '}called off: {self.called_off}"
+        if self.lost:
+            way = f"{way}, without site {self.source}, which is lost ({self.lost})"
         return f"{way}, done" if self.is_done else f"{way}: {self.step}"
 
 
 def encode(move: Move) -> bytes:
     """As it is written down."""
-    return json.dumps(asdict(move)).encode()
+    told = asdict(move)
+    if not move.lost:
+        del told["lost"]  # older versions know no such field, and understand all other moves
+    return json.dumps(told).encode()
 
 
 def decode(text: bytes | None) -> Move | None:

@@ -113,8 +113,8 @@ def _has_opened(move: Move) -> bool:
 
 
 def _lost(move: Move | None) -> tuple[str, ...]:
-    """The site that a failover left behind and that has not returned since."""
-    if move is None or move.kind is Kind.SWITCHOVER:
+    """The site that a move left behind and that has not returned since."""
+    if move is None or (move.kind is Kind.SWITCHOVER and not move.lost):
         return ()
     has_returned = move.kind is Kind.RETURN and move.progress > STEPS[Kind.RETURN].index(Step.CUT)
     return () if has_returned else (move.source,)

@@ -16,8 +16,8 @@ from functools import partial
 from twinlog.errors import TwinlogError
 from twinlog.repeating import Repeating
 from twinlog.spec.model import Role
-from twinlog.traffic.journal import NOTE, newest
-from twinlog.traffic.moves import Move, decode
+from twinlog.traffic.journal import NOTE, newest, said_by
+from twinlog.traffic.moves import Move
 from twinlog.wire import notes, roles, topics
 from twinlog.wire.access import Access
 from twinlog.wire.cluster import Cluster, Patience
@@ -95,7 +95,9 @@ class Standings(Repeating):
                 before = self._told[site]
                 try:
                     has_move = has_move or bool(topics.describe(cluster, [NOTE.topic]))
-                    told = Told(role.read(), decode(move.read()) if has_move else None, time.monotonic())
+                    told = Told(
+                        role.read(), said_by(site, move.read()) if has_move else None, time.monotonic()
+                    )
                 except TwinlogError as error:
                     told = Told(before.standing, before.move, before.at, str(error))
                 with self._changed:

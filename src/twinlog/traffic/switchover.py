@@ -122,7 +122,16 @@ def drain(ground: Ground, move: Move) -> Move:
         return "" if time.monotonic() - since >= STILL_S else "the old site has only just gone quiet"
 
     wait(missing, DRAIN_TIMEOUT_S, "waiting for the standby", "twinlog link status")
-    return move
+    # Nobody writes at either site before the other one opens; for the return of an old site that is lost.
+    return replace(move, points=as_points(stood))
+
+
+def as_points(ends: dict[TopicPartition, int]) -> dict[str, dict[int, int]]:
+    """Where partitions end, by topic, as a move is written down."""
+    points: dict[str, dict[int, int]] = {}
+    for (topic, partition), end in ends.items():
+        points.setdefault(topic, {})[partition] = end
+    return points
 
 
 def _behind(ends: dict[TopicPartition, int], copies: dict[TopicPartition, int]) -> str:
@@ -267,8 +276,11 @@ def turn_link(ground: Ground, move: Move) -> Move:
     return move
 
 
-def call_off(ground: Ground, move: Move) -> None:
-    """Undo a switchover that has not opened the other site: clients go on where they were."""
+def call_off(ground: Ground, move: Move) -> Move:
+    """Undo a switchover that has not opened the other site: clients go on where they were.
+
+    Nothing here needs the other site, which may be what was lost.
+    """
     apply.settle(ground.home, [move.source], ground.progress, yes=False)
     cluster = ground.cluster(move.source)
     fencing.release(cluster)
@@ -276,3 +288,4 @@ def call_off(ground: Ground, move: Move) -> None:
         for node in ground.brokers(move.source):
             holds.release(node)
     link.release(ground.home)
+    return move

@@ -62,11 +62,24 @@ def test_link_is_outside_the_limit_of_connections() -> None:
     assert settings["listener.name.link.max.connections"] == "2147483647"
 
 
-def test_a_node_without_client_ports_listens_on_link_only() -> None:
+def test_a_node_without_client_ports_is_told_of_on_link_only() -> None:
     layout = laid_out(Site(brokers=1))
     settings = server_properties(layout.brokers[0], layout, TLS, open_to_clients=False)
     assert settings["listeners"].startswith("LINK://")
-    assert "CLIENT" not in settings["advertised.listeners"]
+    assert "CLIENT" not in settings["listeners"]
+    assert settings["advertised.listeners"].startswith("LINK://")
+    assert "," not in settings["advertised.listeners"]
+
+
+def test_a_node_without_client_ports_has_link_outside_the_fence_that_it_was_lost_with() -> None:
+    """Kafka protects the brokers' own listener only where there is another one."""
+    layout = laid_out(Site(brokers=1))
+    settings = server_properties(layout.brokers[0], layout, TLS, open_to_clients=False)
+    _, spare = settings["listeners"].split(",")
+    assert spare == "SPARE://127.0.0.1:0"
+    assert settings["listener.name.spare.ssl.client.auth"] == "required"
+    assert settings["listener.name.spare.ssl.truststore.location"] == TLS.link_trust
+    assert "listener.name.spare.max.connections" not in settings
 
 
 def test_copies_follow_the_number_of_brokers() -> None:

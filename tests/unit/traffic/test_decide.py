@@ -20,6 +20,7 @@ from twinlog.traffic.decide import (
     Resume,
     Return,
     Site,
+    Tell,
     Wait,
     decide,
 )
@@ -180,6 +181,39 @@ def test_move_in_progress_is_resumed_before_anything_else() -> None:
     assert step == Resume("not finished: failover from a to b: open the new site")
 
 
+AMID = "switchover from a to b: let the standby catch up"
+
+
+def test_switchover_whose_source_is_dead_gives_way_to_a_promotion_in_a_later_term() -> None:
+    seen = with_bus(A_LOST, move=AMID, move_term=6, gives_way=True)
+    assert decide(seen, NOW_S) == Promote("b", 7, f"{DIED}; not finished: {AMID}; {LACKED}")
+    asked = decide(with_bus(seen, promote=Mode.ASK), NOW_S)
+    assert asked == ReadyToPromote("b", 7, f"{DIED}; not finished: {AMID}; {LACKED}")
+
+
+def test_switchover_whose_source_is_failing_waits_until_it_would_be_dead() -> None:
+    seen = replace(WELL, sites={"a": replace(ACTIVE, canary=FAILING), "b": STANDBY})
+    step = decide(with_bus(seen, move=AMID, move_term=6, gives_way=True), NOW_S)
+    assert isinstance(step, Wait) and step.until_s == NOW_S + 3
+
+
+@pytest.mark.parametrize("canary", [HEALTHY, UNKNOWN])
+def test_switchover_whose_source_is_not_dead_goes_on(canary: Seen) -> None:
+    seen = replace(WELL, sites={"a": replace(ACTIVE, canary=canary), "b": STANDBY})
+    step = decide(with_bus(seen, move=AMID, move_term=6, gives_way=True), NOW_S)
+    assert step == Resume(f"not finished: {AMID}")
+
+
+def test_switchover_whose_other_site_may_be_open_goes_on_whoever_is_dead() -> None:
+    assert isinstance(decide(with_bus(A_LOST, move=AMID, move_term=6), NOW_S), Resume)
+
+
+def test_site_that_was_away_is_told_of_the_calling_off_while_all_is_well() -> None:
+    why = "site a is active and healthy; site b has not heard that a switchover was called off"
+    assert decide(with_bus(WELL, untold="b"), NOW_S) == Tell("b", why)
+    assert isinstance(decide(with_bus(A_LOST, untold="b"), NOW_S), Promote)
+
+
 def test_paused_does_nothing_and_says_what_is_not_finished() -> None:
     step = decide(with_bus(A_LOST, paused="maintenance", move="return of b"), NOW_S)
     assert step == Nothing("paused: maintenance; not finished: return of b")
@@ -255,6 +289,9 @@ observations = st.builds(
         promote=st.sampled_from(list(Mode)),
         failover_after_s=st.just(5.0),
         move=st.sampled_from(["", "failover"]),
+        move_term=st.integers(4, 7),
+        gives_way=st.booleans(),
+        untold=st.sampled_from(["", "b"]),
         paused=st.sampled_from(["", "maintenance"]),
     ),
     sites=st.fixed_dictionaries({"a": sites, "b": sites}),
@@ -272,7 +309,9 @@ def test_any_observation_promotion_has_all_its_conditions(seen: Observation) -> 
     if not isinstance(step, Promote):
         return
     standby = seen.sites["b"]
-    assert (step.site, seen.bus.promote, seen.bus.paused, seen.bus.move) == ("b", Mode.AUTOMATIC, "", "")
+    assert (step.site, seen.bus.promote, seen.bus.paused) == ("b", Mode.AUTOMATIC, "")
+    assert not seen.bus.move or seen.bus.gives_way
+    assert step.term > max(seen.bus.term, seen.bus.move_term)
     assert seen.sites["a"].canary.health is Health.DEAD
     assert (standby.canary.health, standby.role, standby.term) == (Health.HEALTHY, Role.STANDBY, 5)
     assert sum(answer.would_grant("b", step.term) for answer in seen.votes.values()) >= 2

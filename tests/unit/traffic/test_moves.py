@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.traffic.crossing import HANDS
-from twinlog.traffic.journal import newest
+from twinlog.traffic.journal import newest, said_by, untold
 from twinlog.traffic.moves import STEPS, Kind, Move, Step, decode, encode
 
 names = st.sampled_from(["a", "b"])
@@ -30,6 +30,7 @@ def moves(draw: st.DrawFn) -> Move:
         draw(st.text()),
         members=draw(st.dictionaries(st.text(), st.integers(1))),
         points=draw(points),
+        lost=draw(st.sampled_from(["", "no"])),
     )
 
 
@@ -102,6 +103,62 @@ def test_a_switchover_can_be_called_off_until_the_other_site_has_its_lease() -> 
 
 def test_a_move_that_was_called_off_closes_nothing() -> None:
     assert not switchover(step=Step.DONE, called_off="no").closes_gate
+
+
+@pytest.mark.parametrize("step", [one for one in STEPS[Kind.SWITCHOVER] if not switchover(step=one).is_open])
+def test_a_move_that_is_being_called_off_lets_clients_in_when_that_is_done(step: Step) -> None:
+    calling = switchover(step=step, called_off="no")
+    assert calling.closes_gate
+    assert "being called off: no" in str(calling)
+    done = calling.after()
+    assert (done.is_done, done.closes_gate, done.has_opened) == (True, False, False)
+
+
+def test_a_switchover_without_its_old_site_has_nothing_left_to_do() -> None:
+    left = switchover(step=Step.START, lost="its disks are gone").after()
+    assert left.is_done
+    assert "without site a, which is lost (its disks are gone)" in str(left)
+
+
+def test_an_older_version_understands_a_move_that_has_lost_nothing() -> None:
+    assert b"lost" not in encode(switchover())
+
+
+@pytest.mark.parametrize("step", STEPS[Kind.SWITCHOVER])
+def test_a_switchover_gives_way_to_a_failover_from_the_site_that_is_active_for_certain(step: Step) -> None:
+    move = switchover(step=step)
+    steps = STEPS[Kind.SWITCHOVER]
+    before, opened = steps.index(step) < steps.index(Step.LEASE), steps.index(step) > steps.index(Step.OPEN)
+    assert move.gives_way("a") == before
+    assert move.gives_way("b") == (opened and step is not Step.DONE)
+
+
+@pytest.mark.parametrize("kind", [Kind.FAILOVER, Kind.RETURN])
+def test_other_moves_give_way_to_nothing(kind: Kind) -> None:
+    move = Move.begin(kind, "bus", ("a", "b"), 2)
+    assert not move.gives_way("a")
+    assert not move.gives_way("b")
+
+
+def test_the_calling_off_is_newer_than_every_step_that_it_undoes_and_than_none_beyond() -> None:
+    for step in STEPS[Kind.SWITCHOVER]:
+        told, calling = switchover(step=step), switchover(step=Step.DRAIN, called_off="no")
+        assert newest([told, calling]) == newest([calling, told]) == (told if told.is_open else calling)
+
+
+@given(moves())
+def test_what_the_old_site_knows_of_a_switchover_under_way_is_left_to_the_other(move: Move) -> None:
+    hidden = move.kind is Kind.SWITCHOVER and not move.is_done and move.source == "a"
+    assert said_by("a", encode(move)) == (None if hidden else move)
+    assert said_by("a", encode(switchover(called_off="no"))) == switchover(called_off="no")
+
+
+def test_a_site_that_was_away_when_a_switchover_was_called_off_has_to_be_told() -> None:
+    off, old = switchover(step=Step.DONE, called_off="no"), switchover(step=Step.DRAIN)
+    assert untold({"a": off, "b": old}) == "b"
+    assert untold({"a": off, "b": off}) == untold({"a": off, "b": None}) == untold({}) == ""
+    assert untold({"a": replace(off, step=Step.DRAIN), "b": old}) == ""  # it is not done
+    assert untold({"a": off, "b": switchover(term=3)}) == ""  # a later one
 
 
 def test_the_newest_telling_has_the_later_term_then_more_steps() -> None:

@@ -66,6 +66,12 @@ def test_a_site_is_lost_from_the_first_step_of_a_failover_on(step: Step) -> None
     assert reign(said, None, BEFORE) == Reign("b", 2, ("a",))
 
 
+def test_a_site_that_a_switchover_had_to_leave_behind_is_lost() -> None:
+    left = replace(move(Kind.SWITCHOVER, Step.DONE), lost="its disks are gone")
+    said = {"a": told("a", Role.ACTIVE, 1, by=Voice.DISKS), "b": told("b", Role.ACTIVE, 2, left)}
+    assert reign(said, None, BEFORE) == Reign("b", 2, ("a",))
+
+
 @pytest.mark.parametrize("step", STEPS[Kind.RETURN])
 def test_a_site_is_lost_until_its_logs_were_cut(step: Step) -> None:
     returning = replace(move(Kind.RETURN, step), begun_at=2.0)
