@@ -187,7 +187,13 @@ def check_nothing_is_lost(bus: Bus, load: Load, twin: TwinLoad) -> set[str]:
     return left
 
 
-@pytest.mark.parametrize("before", [Step.REVOKE, Step.HOLD], ids=["after-fence", "after-drain"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(Step.REVOKE, id="after-fence"),
+        pytest.param(Step.HOLD, id="after-drain", marks=pytest.mark.slow),
+    ],
+)
 def test_target_lost_before_it_opened_clients_go_on_where_they_were(moving: Bus, before: Step) -> None:
     active = active_site(moving)
     lost = other_site(active)
@@ -212,7 +218,13 @@ def test_target_lost_before_it_opened_clients_go_on_where_they_were(moving: Bus,
     assert check_nothing_is_lost(moving, load, twin) == set()
 
 
-@pytest.mark.parametrize("before", [Step.REVOKE, Step.OFFSETS], ids=["after-fence", "after-hold"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(Step.REVOKE, id="after-fence", marks=pytest.mark.slow),
+        pytest.param(Step.OFFSETS, id="after-hold"),
+    ],
+)
 def test_source_lost_before_the_target_opened_a_failover_takes_its_place(moving: Bus, before: Step) -> None:
     lost = active_site(moving)
     with (
@@ -234,6 +246,7 @@ def test_source_lost_before_the_target_opened_a_failover_takes_its_place(moving:
     check_nothing_is_lost(moving, load, twin)
 
 
+@pytest.mark.slow
 def test_source_lost_and_back_before_the_target_opened_the_switchover_is_called_off(moving: Bus) -> None:
     active = active_site(moving)
     with load_on(moving, "back") as load, twin_load_on(moving, "twin-back") as twin:
@@ -257,7 +270,13 @@ def test_source_lost_after_the_target_opened_is_started_again_as_the_standby(mov
     assert check_nothing_is_lost(moving, load, twin) == set()
 
 
-@pytest.mark.parametrize("before", [Step.STOP, Step.RELEASE], ids=["after-open", "after-link"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(Step.STOP, id="after-open"),
+        pytest.param(Step.RELEASE, id="after-link", marks=pytest.mark.slow),
+    ],
+)
 def test_source_that_does_not_come_back_is_left_behind_and_returns_later(moving: Bus, before: Step) -> None:
     lost = active_site(moving)
     with load_on(moving, f"left-{before.name}") as load, twin_load_on(moving, f"twin-{before.name}") as twin:
@@ -273,6 +292,7 @@ def test_source_that_does_not_come_back_is_left_behind_and_returns_later(moving:
     assert active_site(moving) == other_site(lost)
 
 
+@pytest.mark.slow
 def test_target_lost_after_it_opened_the_old_site_is_promoted_again(moving: Bus) -> None:
     active = active_site(moving)
     lost = other_site(active)
