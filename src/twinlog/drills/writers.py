@@ -8,6 +8,7 @@ the library say when a new one is needed, and get one.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -34,7 +35,8 @@ PREPARE_S = 10.0
 TRANSACTION_S = 20.0
 # So long a step of a transaction may take, a new leader included; then a program opens a new producer.
 ANSWER_S = 6.0
-RECORDS_PER_TRANSACTION = 4
+FEWEST_PER_TRANSACTION = 4  # records
+TRANSACTIONS_PER_S = 8.0  # at most: each waits for its end, so a faster load needs larger ones
 ABORT_EVERY = 5  # so many transactions are between two that are aborted on purpose
 LOOK_AGAIN_S = 0.2
 GIVE_UP_S = 40.0  # without a success, longer than a write has; then a program opens a new producer
@@ -147,9 +149,14 @@ def write_records(stage: Stage) -> None:
     sender.close()
 
 
+def records_per_transaction(rate: float) -> int:
+    """How many records a transaction has, for so many records a second."""
+    return max(FEWEST_PER_TRANSACTION, math.ceil(rate / TRANSACTIONS_PER_S))
+
+
 def write_transactions(stage: Stage) -> None:
     """librdkafka's transactional producer: most transactions are committed, some aborted on purpose."""
-    beat = Beat(stage.part.rate / RECORDS_PER_TRANSACTION)
+    beat = Beat(stage.part.rate / records_per_transaction(stage.part.rate))
     producer: Transactional | None = None
     for number in count():
         if stage.stop.wait(beat.left_s()):
@@ -197,7 +204,7 @@ def transact(stage: Stage, producer: Transactional, number: int) -> None:
 
     producer.begin()
     note(Step.BEGIN, Outcome.OK)
-    for _ in range(RECORDS_PER_TRANSACTION):
+    for _ in range(records_per_transaction(stage.part.rate)):
         write = stage.begun(name)
         try:
             producer.send(Outgoing(write.topic, write.value.encode(), _key(write)), stage.told(write))

@@ -5,10 +5,19 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from twinlog.drills.cast import EVERYBODY, IDEMPOTENT, KEYS, Names, Part
 from twinlog.drills.history import Outcome
 from twinlog.drills.recording import Recorder, load
-from twinlog.drills.writers import Beat, Stage
+from twinlog.drills.writers import (
+    FEWEST_PER_TRANSACTION,
+    TRANSACTIONS_PER_S,
+    Beat,
+    Stage,
+    records_per_transaction,
+)
 from twinlog.sites.home import Home
 from twinlog.spec.load import load as load_file
 from twinlog.wire.driver import Delivered, Failed
@@ -53,3 +62,10 @@ def test_beat_is_due_at_once_and_then_after_its_time() -> None:
     assert beat.left_s() == 0.0
     beat.passed()
     assert 5.0 < beat.left_s() <= 10.0
+
+
+@given(st.floats(min_value=0.1, max_value=10_000))
+def test_transactions_of_any_rate_keep_up_with_it_and_never_get_smaller_than_usual(rate: float) -> None:
+    records = records_per_transaction(rate)
+    assert records >= FEWEST_PER_TRANSACTION
+    assert rate / records <= TRANSACTIONS_PER_S
