@@ -31,10 +31,6 @@ ASK_S = 10.0  # for questions about offsets
 COMMIT_S = 10.0
 SEEK_S = 10.0  # until a partition that was just assigned can be moved in
 _SEEK_AGAIN_S = 0.02
-# A call costs as much as twenty records. Where many came with the last one, more are on their way, and it
-# is worth a moment to take them together; where they come one by one, nobody waits for a second.
-_TOGETHER = 16
-_LINGER_S = 0.001
 # librdkafka tells of them and goes on by itself.
 _PASSING = frozenset(
     [
@@ -78,7 +74,6 @@ class Receiver:
         self._is_incremental = _is_incremental(used)
         self._gone: set[TopicPartition] = set()  # within the current `take`
         self._kept: list[Received] = []  # what came along with an error
-        self._comes_fast = False  # many records came with the last `take`
         self._seeking = Seeking()
         self._habit = habit if habit is not None else Habit()
         self._only_topic: str | None = None
@@ -139,11 +134,9 @@ class Receiver:
             if first is None:
                 return []
             self._gone.clear()  # what went before the first record came may be here again
-            linger_s = _LINGER_S if self._comes_fast else 0.0
-            messages = [first, *self._consumer.consume(most - 1, linger_s)] if most > 1 else [first]
+            messages = [first, *self._consumer.consume(most - 1, 0.0)] if most > 1 else [first]
         except confluent.KafkaException as refusal:
             raise explained(refusal.args[0], "reading", self.where) from refusal
-        self._comes_fast = len(messages) >= _TOGETHER
         left = without_errors(messages)
         if self._gone:
             left = without_stale(left, self._gone, self.assigned)

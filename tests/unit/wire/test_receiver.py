@@ -89,37 +89,3 @@ def test_partition_that_is_back_goes_on_where_its_offsets_went_back(
     place = ("orders", 0)
     found = without_stale([message(0, one) for one in offsets], {place}, [place])
     assert [one.offset() for one in found] == kept
-
-
-class Stream:
-    """librdkafka's consumer, with so many records at hand each time; it notes how long it was to wait."""
-
-    def __init__(self, counts: list[int]) -> None:
-        self._counts = counts
-        self._offset = 0
-        self.waits_s: list[float] = []
-
-    def _next(self) -> Any:
-        self._offset += 1
-        return message(0, self._offset)
-
-    def poll(self, _: float) -> Any:
-        return self._next()
-
-    def consume(self, most: int, timeout_s: float) -> list[Any]:
-        self.waits_s.append(timeout_s)
-        return [self._next() for _ in range(min(most, self._counts.pop(0) - 1))]
-
-
-def test_records_that_come_one_by_one_are_not_waited_for_those_that_come_fast_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stream = Stream([1, 3, 400, 400, 2, 1])
-    monkeypatch.setattr("twinlog.wire.receiver.confluent.Consumer", lambda *_, **__: stream)
-    receiver = Receiver(
-        Access(("localhost:9092",), Protocol.PLAINTEXT), group="g", start="earliest", tuning=Tuning()
-    )
-    got = [receiver.take(500, 1.0) for _ in range(6)]
-    assert list(map(len, got)) == [1, 3, 400, 400, 2, 1]
-    assert [wait_s > 0 for wait_s in stream.waits_s] == [False, False, False, True, True, False]
-    assert max(stream.waits_s) <= 0.005
