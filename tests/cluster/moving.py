@@ -85,6 +85,7 @@ class Load:
 
     bus: Bus
     name: str
+    every_s: float = 0.01
     acknowledged: dict[str, tuple[int, int]] = field(default_factory=dict)
     times: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -94,7 +95,7 @@ class Load:
 
     def produce(self, settings: dict[str, str]) -> None:
         producer = Producer({**settings, "enable.idempotence": True}, logger=LOG)
-        while not self.stopping.wait(0.01):
+        while not self.stopping.wait(self.every_s):
             value = f"{self.name}:{self.sent}"
             producer.produce("orders", key=f"{self.sent % 5}", value=value, on_delivery=self._delivered)
             self.sent += 1
@@ -137,10 +138,10 @@ class Load:
 
 
 @contextmanager
-def load_on(bus: Bus, name: str, **instead: str) -> Iterator[Load]:
+def load_on(bus: Bus, name: str, *, every_s: float = 0.01, **instead: str) -> Iterator[Load]:
     """Load by the printed settings, or others `instead` of some, with _ for dots."""
     own = {setting.replace("_", "."): value for setting, value in instead.items()}
-    load, settings = Load(bus, name), {**client_settings(bus), **own}
+    load, settings = Load(bus, name, every_s), {**client_settings(bus), **own}
     threads = [threading.Thread(target=one, args=(settings,)) for one in (load.produce, load.consume)]
     for thread in threads:
         thread.start()

@@ -1,28 +1,34 @@
-"""Consumers that assign their partitions themselves, moved there and back: each gets the next record.
+"""Leader epochs when roles change: consumers get the next record, and nobody waits for an epoch that is gone.
 
-They hold the leader epoch of what they read last against the site that they come to, and no group tells them
-where to go on. One bus of two sites of two brokers: elections need two.
+Consumers that assign their partitions themselves hold the epoch of what they read last against the site that
+they come to, and no group tells them where to go on. Clients on librdkafka that have heard of a higher epoch
+pay no heed to leaders of a lower one. One bus of two sites of two brokers: elections need two.
 """
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from tests.cluster import moving
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.programs import bootstrap, console
-from twinlog.wire import topics
+from twinlog.sites import processes
+from twinlog.wire import offsets, topics
 from twinlog.wire.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
 
-FILE = moving.FILE.replace("brokers: 1", "brokers: 2, memory: 256MB")
+# Brokers that are shut down in order would tell librdkafka at last that there are none (decision 20).
+AT_ONCE = "  controlled.shutdown.enable: false\nsites:"
+FILE = moving.FILE.replace("brokers: 1", "brokers: 2, memory: 256MB").replace("sites:", AT_ONCE)
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +58,10 @@ def are_spread(bus: Bus, site: str) -> Callable[[], bool]:
 class Reader:
     """Reads one partition of its own choice on librdkafka, from its beginning."""
 
-    def __init__(self, bus: Bus, partition: int) -> None:
+    def __init__(self, bus: Bus, partition: int, topic: str = "orders") -> None:
         settings = {**moving.client_settings(bus), "group.id": "nobody", "auto.offset.reset": "latest"}
         self._consumer = Consumer({**settings, "enable.auto.commit": False}, logger=moving.LOG)
-        self._consumer.assign([TopicPartition("orders", partition, OFFSET_BEGINNING)])
+        self._consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
         self.seen: list[int] = []
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._read)
@@ -78,14 +84,14 @@ class Reader:
 class JavaReader:
     """Does the same with Kafka's own console consumer, which prints the offsets."""
 
-    def __init__(self, bus: Bus, partition: int, directory: Path) -> None:
+    def __init__(self, bus: Bus, partition: int, directory: Path, topic: str = "orders") -> None:
         file = directory / "client.properties"
         file.write_text(
             bus.done("client", "app", "--gate", "--format", "java") + "\nauto.offset.reset=latest\n"
         )
         tool = console()
         command = [*tool.java, tool.names.consumer, "--bootstrap-server", bootstrap(file)]
-        command += [tool.names.consumer_file, str(file), "--topic", "orders"]
+        command += [tool.names.consumer_file, str(file), "--topic", topic]
         command += ["--partition", str(partition), "--offset", "earliest"]
         command += ["--formatter-property", "print.offset=true", "--formatter-property", "print.value=false"]
         self._heard = directory / "heard"
@@ -106,6 +112,29 @@ def read_on(readers: Sequence[Reader | JavaReader]) -> Callable[[], bool]:
     """Asks whether each has read something since now."""
     before = [len(one.seen) for one in readers]
     return lambda: all(len(one.seen) > count for one, count in zip(readers, before, strict=True))
+
+
+def write_calmly(bus: Bus, count: int) -> None:
+    """Write to the topic that nobody else writes to."""
+    producer = Producer({**moving.client_settings(bus), "acks": "all"}, logger=moving.LOG)
+    for number in range(count):
+        producer.produce("calm", value=f"{number}")
+    assert producer.flush(moving.WAIT_S) == 0
+
+
+def calm_end(bus: Bus, site: str) -> int:
+    with Cluster(bus.home().admin_access(site)) as cluster:
+        return offsets.log_ends(cluster, [("calm", 0)])["calm", 0]
+
+
+def shut_down(bus: Bus, site: str) -> None:
+    """SIGTERM of a whole site, controllers last, as a machine does that is turned off."""
+    layout = bus.home().layout(site)
+    for nodes in (layout.brokers, layout.local_nodes):
+        found = list(processes.find(nodes).values())
+        assert found
+        processes.end(found, signal.SIGTERM)
+        assert processes.wait(found, moving.WAIT_S) == []
 
 
 def test_consumers_without_a_group_go_on_at_the_next_record_there_and_back(pair: Bus, tmp_path: Path) -> None:
@@ -130,3 +159,31 @@ def test_consumers_without_a_group_go_on_at_the_next_record_there_and_back(pair:
     for one in readers:
         assert one.seen == list(range(one.seen[0], one.seen[0] + len(one.seen)))
     moving.check(pair, load)
+
+
+def test_clients_of_a_site_that_was_shut_down_go_on_at_the_promoted_one(pair: Bus, tmp_path: Path) -> None:
+    old, new = moving.active_site(pair), moving.other_site(moving.active_site(pair))
+    write_calmly(pair, 50)
+    end = calm_end(pair, old)
+    moving.wait_for("the standby has it all", lambda: calm_end(pair, new) == end)
+    readers: list[Reader | JavaReader] = [Reader(pair, 0, "calm"), JavaReader(pair, 0, tmp_path, "calm")]
+    try:
+        moving.wait_for("all was read", lambda: all(len(one.seen) == end for one in readers))
+        with ExitStack() as stack:
+            on = stack.enter_context  # every group reads what all of them write
+            loads = [on(moving.load_on(pair, f"orderly-{one}", every_s=0.1)) for one in range(8)]
+            heard = epochs(pair, old)
+            shut_down(pair, old)
+            pair.done("promote")
+            for load in loads:
+                moving.wait_for(f"clients of {load.name} go on", load.goes_on())
+        # Two brokers have ended; the last one may have said under a higher epoch that nobody leads.
+        assert all(epochs(pair, new)[part] >= epoch + 2 for part, epoch in heard.items())
+        write_calmly(pair, 50)
+        moving.wait_for("all was read on", lambda: all(len(one.seen) >= end + 50 for one in readers))
+    finally:
+        for one in readers:
+            one.end()
+    for one in readers:
+        assert one.seen == list(range(end + 50))
+    pair.done("return")

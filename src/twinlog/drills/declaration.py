@@ -29,7 +29,7 @@ kafka:
   group.initial.rebalance.delay.ms: 0
   offsets.topic.num.partitions: 3
   transaction.state.log.num.partitions: 3
-sites:
+{kafka}sites:
   a: {{brokers: {brokers[a]}, controllers: {size.controllers}, listen: {hosts[a]}, jvm: {jvm}}}
   b: {{brokers: {brokers[b]}, listen: {hosts[b]}, jvm: {jvm}}}
 topics:
@@ -59,6 +59,7 @@ def declare(directory: Path, scenario: Scenario, promote: Promote, joined: Netwo
         size=size,
         brokers={"a": _brokers(size.brokers, own[:1]), "b": _brokers(size.standby_brokers, own[1:])},
         kafka_version=scenario.kafka_version,
+        kafka="".join(f"  {name}: {value}\n" for name, value in scenario.kafka.items()),
         jvm=JVM,
         hosts=hosts,
         orders=ORDERS,

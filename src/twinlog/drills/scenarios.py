@@ -7,7 +7,7 @@ Promises are about what clients see; what a scenario does not mention must not o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from twinlog.drills import apart, hazards, partition, stories, upgrade
 from twinlog.drills.cast import EVERYBODY, TWIN_READER, Client
@@ -58,6 +58,7 @@ class Scenario:
     seconds: float = 30.0
     rests: int = 2
     kafka_version: KafkaVersion = KAFKA_VERSION  # that the bus begins with
+    kafka: Mapping[str, str] = field(default_factory=dict)  # settings of brokers that the file has besides
     small_disks: bool = False  # the first broker of each site has a disk that can be filled, for root
     slow_disks: bool = False  # the same with disks that can be slow, which needs root
     apart: bool = False  # sites and witness on machines of their own, which needs root
@@ -71,6 +72,10 @@ class Scenario:
             )
         return replace(self, size=replace(self.size, brokers=count, standby_brokers=count))
 
+
+# A site that is shut down in order tells clients at last that it has no brokers, and librdkafka believes it
+# for good; where this is set, brokers end without a word (decision 20).
+AT_ONCE: Mapping[str, str] = {"controlled.shutdown.enable": "false"}
 
 # Where a site is lost: what the standby did not have is lost for a while, and groups may repeat.
 WITH_FAILOVER: tuple[Promise, ...] = (
@@ -280,6 +285,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             Size(brokers=1),
             seconds=300.0,
             rests=30,
+            kafka=AT_ONCE,
         ),
         Scenario(
             "clients-cut-off",

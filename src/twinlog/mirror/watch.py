@@ -96,8 +96,8 @@ class Watch:
     def __init__(self, home: Home) -> None:
         self._home = home
         self.active, self.standby = link.sides(home)
-        self._here = Cluster(home.admin_access(self.active), patience=PATIENCE)
-        self._there = Cluster(home.admin_access(self.standby), patience=PATIENCE)
+        self.here = Cluster(home.admin_access(self.active), patience=PATIENCE)
+        self.there = Cluster(home.admin_access(self.standby), patience=PATIENCE)
         self._lags: dict[TopicPartition, Lag] = {}
         self._bytes: dict[TopicPartition, tuple[float, int]] = {}
 
@@ -111,8 +111,8 @@ class Watch:
 
     def close(self) -> None:
         """Let both sites go."""
-        self._here.close()
-        self._there.close()
+        self.here.close()
+        self.there.close()
 
     def look(self) -> LinkStatus:
         """How the link is now."""
@@ -121,9 +121,9 @@ class Watch:
         runs = process.find() is not None and board is not None and board.is_fresh
         board = board if board is not None else Board(state="ended")
         keys = self._mirrored()
-        active = offsets.end_offsets(self._here, keys)
-        stable = offsets.last_stable_offsets(self._here, keys)
-        standby = offsets.end_offsets(self._there, keys)
+        active = offsets.end_offsets(self.here, keys)
+        stable = offsets.last_stable_offsets(self.here, keys)
+        standby = offsets.end_offsets(self.there, keys)
         news = {(one.topic, one.partition): one for one in board.partitions} if runs else {}
         now = time.monotonic()
         found = []
@@ -147,10 +147,10 @@ class Watch:
 
     def _mirrored(self) -> list[TopicPartition]:
         wanted = Wanted.of(self._home.bus)
-        there = {topic.name: len(topic.partitions) for topic in topics.describe(self._there)}
+        there = {topic.name: len(topic.partitions) for topic in topics.describe(self.there)}
         return [
             (topic.name, number)
-            for topic in topics.describe(self._here)
+            for topic in topics.describe(self.here)
             if wanted.means(topic.name)
             for number in range(min(len(topic.partitions), there.get(topic.name, 0)))
         ]
@@ -167,7 +167,7 @@ class Watch:
         if stable >= end:
             return ""
         try:
-            states = producers.describe(self._here, [key])[key]
+            states = producers.describe(self.here, [key])[key]
         except TwinlogError as error:
             return f"an open transaction ({error})"
         now_ms = time.time() * 1000

@@ -39,6 +39,7 @@ HANDS: Mapping[Kind, Mapping[Step, Hand]] = {
         Step.FENCE: failover.fence,
         Step.HOLD: switchover.hold_link,
         Step.POINTS: failover.note_points,
+        Step.EPOCHS: leadership.raise_noted,
         Step.FORGET: failover.forget_producers,
         Step.LEASE: switchover.wait_for_lease,
         Step.OPEN: failover.open_target,

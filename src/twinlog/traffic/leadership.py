@@ -6,7 +6,9 @@ is behind does not know the epoch, and the consumer begins by `auto.offset.reset
 earlier in its log sends the consumer back to there. So a switchover has its last step before the opening
 raise the other site's epochs, by elections at the ends that are final: whatever epoch a consumer brings,
 it ended there where the logs do. They are raised so far that the old site, which is started again next,
-does not catch up; else the way back would lead consumers back in the log.
+does not catch up; else the way back would lead consumers back in the log. A failover does the same by what
+was noted of the lost site (`epochs`), and for one more reason: a site that was shut down in order tells
+clients under a higher epoch that nobody leads, and librdkafka pays no heed to leaders of a lower one.
 
 An election needs a second replica in sync. A partition without one keeps its epoch.
 
@@ -17,10 +19,12 @@ does every five minutes. The link has most to copy just then, so `spread` has le
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 
 from twinlog.errors import TwinlogError
+from twinlog.traffic import epochs
+from twinlog.traffic.epochs import Epochs
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Move
 from twinlog.wire import elections, reassignments, topics
@@ -29,20 +33,12 @@ from twinlog.wire.deadlines import Deadline
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.topics import Partition
 
-# Of a partition whose brokers are started again: one election for each that ends, one when the first is
-# back, and one when the preferred leader is.
-ELECTIONS_BESIDES = 2
 RAISE_S = 3.0  # clients wait meanwhile, and an epoch that is too low costs them less than a longer wait
 HEARD_S = 0.5
 IN_SYNC_S = 3.0  # so long the brokers of a site that was started may take; who is late is not elected
 LOOK_AGAIN_S = 0.1
 
 Order = tuple[int, ...]  # of a partition's replicas; the first is preferred as leader
-
-
-def wanted_epoch(old: Partition) -> int:
-    """What the other site needs so that the old one, started again, is not ahead of it."""
-    return old.leader_epoch + len(old.replicas) + ELECTIONS_BESIDES
 
 
 def ballots(partition: Partition, epoch: int) -> list[Order]:
@@ -66,16 +62,32 @@ def _led_by(first: int, replicas: Order) -> Order:
 
 def raise_epochs(ground: Ground, move: Move) -> Move:
     """Have the other site's partitions count on above the old site's; what cannot be raised is told."""
-    source, target = ground.cluster(move.source), ground.cluster(move.target)
+    source = ground.cluster(move.source)
     names = sorted({topic for topic, _ in ground.mirrored(source)})
+
+    def wanted() -> Epochs:
+        return epochs.reached(topics.describe(source, names), epochs.after_restart)
+
+    return _raise_to(ground, move, wanted)
+
+
+def raise_noted(ground: Ground, move: Move) -> Move:
+    """The same where the old site is lost: by what was noted of it while it was there."""
+    return _raise_to(ground, move, lambda: epochs.read(ground.cluster(move.target), move.source))
+
+
+def _raise_to(ground: Ground, move: Move, wanted_of: Callable[[], Epochs]) -> Move:
+    target = ground.cluster(move.target)
     try:
-        wanted = {place: wanted_epoch(one) for place, one in _partitions(source, names).items()}
-        _raise(target, wanted, names)
-        behind = _behind(target, wanted, names)
+        wanted = wanted_of()
+        _raise(target, wanted)
+        behind = _behind(target, wanted)
     except TwinlogError as error:
         # No reason to leave clients where they are: they go on, some of them with records that they had.
         ground.progress.note(f"the leader epochs of site {move.target} were not raised: {error}")
         return move
+    if not wanted:
+        ground.progress.note(f"the leader epochs of site {move.source} are not known, and none are raised")
     if behind:
         (topic, partition), first = next(iter(behind.items()))
         able = len(first.isr)
@@ -91,11 +103,9 @@ def _partitions(cluster: Cluster, names: Sequence[str]) -> dict[TopicPartition, 
     return {(topic.name, one.index): one for topic in found for one in topic.partitions}
 
 
-def _behind(
-    cluster: Cluster, wanted: Mapping[TopicPartition, int], names: Sequence[str]
-) -> dict[TopicPartition, Partition]:
+def _behind(cluster: Cluster, wanted: Epochs) -> dict[TopicPartition, Partition]:
     """The partitions whose epochs are too low; brokers hear of elections a little after they were held."""
-    pause, deadline = threading.Event(), Deadline(HEARD_S)
+    pause, deadline, names = threading.Event(), Deadline(HEARD_S), _names(wanted)
     while True:
         now = _partitions(cluster, names)
         behind = {place: one for place, one in now.items() if one.leader_epoch < wanted.get(place, 0)}
@@ -104,12 +114,16 @@ def _behind(
         pause.wait(LOOK_AGAIN_S / 2)
 
 
-def _raise(cluster: Cluster, wanted: Mapping[TopicPartition, int], names: Sequence[str]) -> None:
+def _names(wanted: Epochs) -> list[str]:
+    return sorted({topic for topic, _ in wanted})
+
+
+def _raise(cluster: Cluster, wanted: Epochs) -> None:
     """Hold the elections, all partitions side by side; who is being moved to other brokers is left alone."""
     moving = reassignments.under_way(cluster)
     due = {
         place: ballots(one, wanted[place])
-        for place, one in _partitions(cluster, names).items()
+        for place, one in _partitions(cluster, _names(wanted)).items()
         if place in wanted and place not in moving
     }
     deadline = Deadline(RAISE_S)

@@ -32,6 +32,7 @@ from twinlog.traffic.clock import clock_s
 from twinlog.traffic.crossing import carry_out
 from twinlog.traffic.decide import Bus, Observation, Site, Step
 from twinlog.traffic.entrance import Entrance
+from twinlog.traffic.epochs import Noting
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.health import Canaries
 from twinlog.traffic.inquiry import Inquiry
@@ -93,7 +94,10 @@ class Logged:
 
 
 class Lag:
-    """What the standby lacks, looked at every second while both sites answer; the last look stays."""
+    """What the standby lacks, looked at every second while both sites answer; the last look stays.
+
+    What a failover needs to know of the active by then is noted at the standby on the same occasion.
+    """
 
     def __init__(self, home: Home) -> None:
         self.link = decide.Link()
@@ -112,8 +116,10 @@ class Lag:
             try:
                 with Watch(self._home) as watch:
                     sides = watch.active, watch.standby
+                    noting = Noting(watch.active, watch.here, watch.there)
                     while not self._ended.wait(LAG_EVERY_S) and sides == self._sides():
                         self.link = _lag_in(watch.look())
+                        noting.look()
             except TwinlogError:
                 self._ended.wait(LAG_EVERY_S)
 

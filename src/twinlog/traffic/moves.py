@@ -74,6 +74,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         Step.FENCE,
         Step.HOLD,
         Step.POINTS,
+        Step.EPOCHS,
         Step.FORGET,
         Step.LEASE,  # the other site's agent asks for it from the beginning; now it must be there
         Step.OPEN,

@@ -19,6 +19,7 @@ def test_bus_of_a_scenario_is_as_large_and_as_old_as_it_says(tmp_path: Path, one
     assert sizes == [one.size.brokers, one.size.standby_brokers]
     versions = {bus.kafka_version_of(site) for site in bus.sites}
     assert versions == {OLD if one.name == "rolling-upgrade" else KAFKA_VERSION}
+    assert one.kafka.items() <= {name: str(value).lower() for name, value in bus.kafka.items()}.items()
 
 
 def test_first_broker_of_each_site_has_a_disk_of_its_own_for_who_may_mount_one(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from twinlog.traffic.leadership import ballots, wanted_epoch
+from twinlog.traffic.leadership import ballots
 from twinlog.wire.topics import NO_LEADER, Partition
 
 
@@ -63,7 +63,3 @@ def test_whoever_goes_on_after_a_crash_ends_at_the_same_epoch(partition: Partiti
 def test_a_partition_without_a_leader_is_led_again() -> None:
     lost = Partition(0, NO_LEADER, 4, (1, 2), (1, 2))
     assert ballots(lost, 6) == [(2, 1), (1, 2)]
-
-
-def test_the_old_site_may_elect_for_each_replica_that_ends_and_twice_more() -> None:
-    assert wanted_epoch(Partition(0, 1, 7, (1, 2, 3), (1, 2, 3))) == 12

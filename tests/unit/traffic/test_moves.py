@@ -64,6 +64,12 @@ def test_the_other_site_opens_only_after_fence_rights_drain_and_link() -> None:
     assert steps[: len(before) + len(after)] == (*before, *after)
 
 
+def test_epochs_are_raised_where_logs_end_for_good_and_before_producers_are_forgotten() -> None:
+    """Leaders change with them, and whoever leads in the end must have forgotten."""
+    steps = STEPS[Kind.FAILOVER]
+    assert steps.index(Step.HOLD) < steps.index(Step.EPOCHS) < steps.index(Step.FORGET)
+
+
 def test_offsets_are_copied_when_the_mirror_can_set_none_any_more() -> None:
     """Else an old copy of its own could arrive behind the last one."""
     steps = STEPS[Kind.SWITCHOVER]
