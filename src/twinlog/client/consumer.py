@@ -232,7 +232,10 @@ class Consumer:
         deadline = time.monotonic() + timeout_s
         left_s = timeout_s
         while True:
-            self._handed.fill(self._turn(max(0.0, left_s)))
+            records = self._turn(max(0.0, left_s))
+            # What waited for the standby was read in several turns.
+            is_one_place = self._standby is None and self._receiver.took_one_place
+            self._handed.fill(records, is_one_place=is_one_place)
             left_s = deadline - time.monotonic()
             if not self._handed.is_empty or left_s <= 0.0:
                 return not self._handed.is_empty

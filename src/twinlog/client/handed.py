@@ -23,6 +23,7 @@ class Handed:
         self._batch: list[Received] = []
         self._next = 0  # the first that was not handed out
         self._counted = 0  # the first that is not in the two mappings
+        self._is_one_place = False  # the batch is known to be of one partition
         self._firsts: dict[TopicPartition, int] = {}
         self._lasts: dict[TopicPartition, int] = {}
 
@@ -31,10 +32,14 @@ class Handed:
         """True if all was handed out."""
         return self._next == len(self._batch)
 
-    def fill(self, records: list[Received]) -> None:
-        """Take in what was read; what was not handed out before is forgotten."""
+    def fill(self, records: list[Received], *, is_one_place: bool = False) -> None:
+        """Take in what was read; what was not handed out before is forgotten.
+
+        Whoever knows that all are of one partition says so, and nobody has to look at each for that again.
+        """
         self._count()
         self._batch, self._next, self._counted = records, 0, 0
+        self._is_one_place = is_one_place
 
     def one(self) -> Received | None:
         """Hand out the next record; None if all was handed out."""
@@ -108,7 +113,7 @@ class Handed:
         self._counted = self._next
         if not handed:
             return
-        if are_of_one_place(handed):
+        if self._is_one_place or are_of_one_place(handed):
             place, offset = spot_of(handed[-1])
             self._lasts[place] = offset
             self._firsts.setdefault(place, spot_of(handed[0])[1])

@@ -53,22 +53,28 @@ def without_stale(
     ]
 
 
-def to_records(messages: list[Any], habit: Habit, only_topic: str | None = None) -> list[Received]:
-    """The records in messages that are no errors; unopened only if all are of one partition.
+def is_one_place(messages: list[Any], only_topic: str | None = None) -> bool:
+    """True if all messages are of one partition, as those of most batches are.
 
     `only_topic` is their topic if they cannot be of another.
     """
     if not messages:
-        return []
+        return True
     (topic, partition), count = place_of(messages[0]), len(messages)
-    partitions = list(map(Message.partition, messages))
-    topics = list(map(Message.topic, messages)) if only_topic is None else [topic] * count
-    is_one_place = topics.count(topic) == count == partitions.count(partition)  # most batches are
+    return list(map(Message.partition, messages)).count(partition) == count and (
+        only_topic is not None or list(map(Message.topic, messages)).count(topic) == count
+    )
+
+
+def to_records(messages: list[Any], habit: Habit, *, is_one_place: bool) -> list[Received]:
+    """The records in messages that are no errors; unopened only if all are of one partition."""
+    if not messages:
+        return []
     if is_one_place and not habit.opens:
         return list(map(Unopened, zip(map(Message.value, messages), messages, repeat(habit), strict=False)))
     fields: tuple[Iterable[Any], ...] = (
-        repeat(topic) if is_one_place else topics,
-        repeat(partition) if is_one_place else partitions,
+        repeat(messages[0].topic()) if is_one_place else map(Message.topic, messages),
+        repeat(messages[0].partition()) if is_one_place else map(Message.partition, messages),
         map(Message.offset, messages),
         map(Message.key, messages),
         map(Message.value, messages),

@@ -20,7 +20,7 @@ from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Role, Tuning
 from twinlog.wire.driver import LOG, Settings, explained, usual
 from twinlog.wire.errands import Errands
-from twinlog.wire.messages import place_of, to_records, without_errors, without_stale
+from twinlog.wire.messages import is_one_place, place_of, to_records, without_errors, without_stale
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.received import Habit, Received
 from twinlog.wire.seeking import Seeking
@@ -77,6 +77,7 @@ class Receiver:
         self._seeking = Seeking()
         self._habit = habit if habit is not None else Habit()
         self._only_topic: str | None = None
+        self.took_one_place = True  # all that `take` returned last is of one partition
         self._is_member = True
         self.ended: set[TopicPartition] = set()  # read to their ends, where enable.partition.eof says so
         self._consumer: Any = confluent.Consumer(used, logger=LOG)
@@ -142,7 +143,8 @@ class Receiver:
             left = without_stale(left, self._gone, self.assigned)
         if self._seeking:
             left = self._reached(left)
-        got = to_records(left, self._habit, self._only_topic)
+        self.took_one_place = is_one_place(left, self._only_topic)
+        got = to_records(left, self._habit, is_one_place=self.took_one_place)
         if len(got) < len(messages):
             self._kept = got  # librdkafka goes on behind them
             self._insist(messages)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinlog.client.handed import Handed
-from twinlog.wire.messages import to_records
+from twinlog.wire.messages import is_one_place, to_records
 from twinlog.wire.received import Habit, Received
 
 PLACES = (("orders", 0), ("orders", 1))
@@ -20,10 +20,10 @@ def record(place: tuple[str, int], offset: int) -> Received:
 
 def unopened(records: list[Received]) -> list[Received]:
     """The same, as a Receiver hands them over whose program looks at values only."""
-    return to_records(
-        [Message(one.topic, one.partition, one.offset, None, one.value, timestamp=(1, 0)) for one in records],
-        Habit(),
-    )
+    messages = [
+        Message(one.topic, one.partition, one.offset, None, one.value, timestamp=(1, 0)) for one in records
+    ]
+    return to_records(messages, Habit(), is_one_place=is_one_place(messages))
 
 
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.integers(1, 5)), max_size=12), st.data())
@@ -40,7 +40,8 @@ def test_positions_are_behind_the_last_handed_out_and_beginnings_at_the_first(
         if data.draw(st.booleans()):  # a batch may be of several partitions
             read += [record(other, ends[other]) for other in PLACES]
             ends = {other: end + 1 for other, end in ends.items()}
-        handed.fill(unopened(read) if data.draw(st.booleans()) else read)
+        is_known = len({one[:2] for one in read}) == 1 and data.draw(st.booleans())
+        handed.fill(unopened(read) if data.draw(st.booleans()) else read, is_one_place=is_known)
         while not handed.is_empty:
             most = data.draw(st.integers(1, 8))
             for one in filter(None, [handed.one()] if most == 1 else handed.many(most)):

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinlog.wire.messages import to_records, without_errors
+from twinlog.wire.messages import is_one_place, to_records, without_errors
 from twinlog.wire.received import Habit, Received, are_of_one_place, spot_of
 
 HEADERS = [("a", b"1"), ("b", None)]
@@ -33,8 +33,12 @@ def message(record: Received) -> Any:
     )
 
 
+def records_in(messages: list[Any], habit: Habit, only_topic: str | None = None) -> list[Received]:
+    return to_records(messages, habit, is_one_place=is_one_place(messages, only_topic))
+
+
 def made(*records: Received, opens: bool = False) -> list[Received]:
-    return to_records(list(map(message, records)), Habit(opens=opens))
+    return records_in(list(map(message, records)), Habit(opens=opens))
 
 
 LOOKS: list[Callable[[Any], Any]] = [
@@ -86,7 +90,7 @@ def test_record_that_is_taken_out_equals_one_that_is_not_from_either_side() -> N
 
 def test_where_only_values_are_looked_at_nothing_else_is_taken_out() -> None:
     habit = Habit()
-    for record in to_records([message(WHOLE), message(LATER)], habit):
+    for record in records_in([message(WHOLE), message(LATER)], habit):
         assert record.value == b"v"
         spot_of(record)
     assert not habit.opens
@@ -97,17 +101,17 @@ def test_records_are_made_whole_once_a_program_has_looked_at_more_than_a_value(
     look: Callable[[Any], Any],
 ) -> None:
     habit = Habit()
-    look(to_records([message(WHOLE)], habit)[0])
+    look(records_in([message(WHOLE)], habit)[0])
     assert habit.opens
-    (record,) = to_records([message(WHOLE)], habit)
+    (record,) = records_in([message(WHOLE)], habit)
     assert tuple.__eq__(record, WHOLE)  # without any help from the record
 
 
 def test_errors_in_a_batch_are_no_records() -> None:
     ended = Message(topic="orders", partition=2, error=KafkaError(KafkaError._PARTITION_EOF))
     left = without_errors([message(WHOLE), ended, message(LATER)])
-    assert to_records(left, Habit()) == [WHOLE, LATER]
-    assert to_records(without_errors([ended]), Habit()) == []
+    assert records_in(left, Habit()) == [WHOLE, LATER]
+    assert records_in(without_errors([ended]), Habit()) == []
 
 
 RECORDS = st.builds(
@@ -127,10 +131,11 @@ def test_records_of_any_batch_are_what_the_messages_say(records: list[Received],
     found = made(*records, opens=opens)
     assert [spot_of(one) for one in found] == [(one[:2], one.offset) for one in records]
     if records:
-        assert are_of_one_place(found) == (len({one[:2] for one in records}) == 1)
+        are_of_one = len({one[:2] for one in records}) == 1
+        assert is_one_place(list(map(message, records))) == are_of_one_place(found) == are_of_one
     assert found == records
 
 
 @given(st.lists(RECORDS.map(lambda one: one._replace(topic="orders")), max_size=6), st.booleans())
 def test_records_of_the_only_topic_are_what_the_messages_say(records: list[Received], opens: bool) -> None:
-    assert to_records(list(map(message, records)), Habit(opens=opens), "orders") == records
+    assert records_in(list(map(message, records)), Habit(opens=opens), "orders") == records
