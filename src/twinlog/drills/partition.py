@@ -1,7 +1,8 @@
 """The drill in which the sites are cut apart: who writes on which side, and what happens.
 
-Twice, so that each site is the one that is cut off once; the manager and the mirror are on the standby's
-machine each time, the witness on one of its own. First the two sites lose sight of each other alone: the
+Twice, so that each site is the one that is cut off once, the second when the active role has moved there and
+back as planned; the manager and the mirror are on the standby's machine each time, the witness on one of its
+own. First the two sites lose sight of each other alone: the
 witness still sees both, and nothing may be promoted. Then the active is cut off from everybody else while
 its brokers and the clients beside it live: its agent has to end them before the other site opens. In
 a drill of its own the agent hangs when that happens, so nobody ends them: what they acknowledge is counted.
@@ -15,7 +16,7 @@ from twinlog.drills.cast import GROUP, IDEMPOTENT, JAVA_ONE, TWIN, Client, Progr
 from twinlog.drills.faults import Fault
 from twinlog.drills.history import Happening
 from twinlog.drills.spread import Spread, side_of
-from twinlog.drills.stage import MOVE_TIMEOUT_S, Seen, Stage
+from twinlog.drills.stage import CLOSE_TIMEOUT_S, MOVE_TIMEOUT_S, Seen, Stage
 from twinlog.traffic.votes import WITNESS
 
 CLIENTS = (
@@ -40,8 +41,16 @@ def sites_cut_apart(stage: Stage) -> None:
         if number:
             stage.spread.watch_from(stage.standby)
             stage.rest()
+            _there_and_back(stage, stage.spread)
         _lose_sight(stage, stage.spread)
         _cut_off(stage, stage.spread)
+        stage.rest()
+
+
+def _there_and_back(stage: Stage, spread: Spread) -> None:
+    for _ in range(2):
+        stage.wait(lambda: stage.is_close, CLOSE_TIMEOUT_S, "the standby catches up")
+        spread.switch_over(stage.active)
         stage.rest()
 
 

@@ -115,6 +115,14 @@ class Spread:
         self.run(site, "return")
         self._mirror_at = site
 
+    def switch_over(self, active: str) -> None:
+        """Move the active role, from the machine whose brokers have to start again; the mirror stays there.
+
+        Who watches is there too, which is beside the standby then.
+        """
+        self.watch_from(active)
+        self.run(active, "switchover")
+
     def _stop_mirror(self) -> None:
         if self._mirror_at:
             self.run(self._mirror_at, "link", "down")

@@ -16,7 +16,9 @@ from twinlog.sites import holds, jars, levels, processes, properties
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Kept, Node, SiteLayout, kept_otherwise
 from twinlog.wire import acls, configs, quorum, quotas, roles, topics, users
+from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import Cluster, Patience
+from twinlog.wire.listening import listens
 
 # Broker settings that hold for a whole site are kept by the controllers, not in files.
 CLUSTER_SETTINGS = ("min.insync.replicas",)
@@ -75,7 +77,7 @@ def observe(home: Home, site: str) -> World:
     nodes = observe_nodes(home, site)
     state = home.state_file.read()
     applied = dict(state.applied.get(site, {})) if state is not None else {}
-    if nodes and not any(node.running or node.remote for node in nodes):
+    if nodes and not any(node.running or node.remote for node in nodes) and not _listens(home, site):
         level = levels.on_disks(home.layout(site))
         return World(site, nodes, unreachable="no node of it runs", applied=applied, level=level)
     if not home.bus.sites[site].exists_already and not nodes:
@@ -85,6 +87,11 @@ def observe(home: Home, site: str) -> World:
             return _read(cluster, site, nodes, applied, broker_count(home, site, cluster))
     except TwinlogError as error:
         return World(site, nodes, unreachable=str(error), applied=applied)
+
+
+def _listens(home: Home, site: str) -> bool:
+    """True if somebody runs a site whose processes cannot be seen from here."""
+    return any(listens(HostPort.parse(address)) for address in home.admin_access(site).bootstrap)
 
 
 def broker_count(home: Home, site: str, cluster: Cluster) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,13 +18,13 @@ from twinlog.wire import topics
 from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import Cluster, Patience
 from twinlog.wire.deadlines import Deadline
+from twinlog.wire.listening import listens
 from twinlog.wire.offsets import TopicPartition
 
 PATIENCE = Patience(connect_s=3.0, request_s=10.0, total_s=20.0)
 BRIEFLY = Patience(connect_s=1.0, request_s=2.0, total_s=2.0)
 LOOK_AGAIN_S = 0.05
 SILENT_S = 4.0  # no broker listens for so long: a site is lost, and clients should not wait for all attempts
-CONNECT_S = 0.5
 
 
 class Ground:
@@ -97,7 +96,7 @@ class Pulse:
         now_s = time.monotonic()
         if now_s - self._looked_s > SILENT_S:
             self._heard_s = now_s  # nobody had to wait for it meanwhile
-        if any(map(_listens, self._addresses)):
+        if any(map(listens, self._addresses)):
             self._heard_s = now_s
         self._looked_s = time.monotonic()
         if self._looked_s - self._heard_s > SILENT_S:
@@ -106,14 +105,6 @@ class Pulse:
                 where=f"site {self._site}",
                 hint=f"twinlog status --site {self._site}",
             )
-
-
-def _listens(address: HostPort) -> bool:
-    try:
-        socket.create_connection((address.host, address.port), CONNECT_S).close()
-    except OSError:
-        return False
-    return True
 
 
 Hand = Callable[[Ground, Move], Move]
