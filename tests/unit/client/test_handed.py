@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinlog.client.consumer import MOST_AT_ONCE
 from twinlog.client.handed import Handed
 from twinlog.wire.messages import is_one_place, to_records
 from twinlog.wire.received import Habit, Received
@@ -132,3 +135,22 @@ def test_records_that_are_not_taken_out_of_their_messages_are_dropped_by_partiti
     assert handed.one() == record(PLACES[0], 0)
     handed.drop([moved])
     assert [one.offset for one in handed.rest()] == left
+
+
+def test_batches_read_one_after_the_other_are_never_searched_for_garbage() -> None:
+    searches: list[str] = []
+
+    def told(phase: str, _: object) -> None:
+        searches.append(phase)
+
+    handed = Handed()
+    records = [record(PLACES[0], number) for number in range(MOST_AT_ONCE)]
+    gc.collect()
+    gc.callbacks.append(told)
+    try:
+        for _ in range(5):
+            handed.fill(unopened(records), is_one_place=True)
+            assert sum(len(one.value or b"") for one in handed.many(MOST_AT_ONCE)) == MOST_AT_ONCE
+    finally:
+        gc.callbacks.remove(told)
+    assert not searches
