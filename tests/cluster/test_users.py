@@ -73,8 +73,16 @@ def test_list_says_at_which_sites_the_present_password_is(bus: Bus) -> None:
     }
 
 
+def test_the_active_site_is_not_taken_down_without_a_word_about_clients(bus: Bus) -> None:
+    ended = bus.run("down", "--site", "a")
+    assert ended.returncode == 0
+    assert "site a is the active one" in ended.stderr and "twinlog switchover" in ended.stderr
+    bus.done("up")
+
+
 def test_rotation_with_a_site_down_is_finished_by_apply(bus: Bus) -> None:
-    bus.done("down", "--site", "b")
+    quiet = bus.run("down", "--site", "b")
+    assert quiet.returncode == 0 and "active" not in quiet.stderr
     ended = bus.run("user", "rotate", "shop")
     assert ended.returncode == 3
     assert "site b" in ended.stderr and "hint: twinlog apply" in ended.stderr
