@@ -17,7 +17,7 @@ from twinlog.traffic import forgetting
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Kind, Move
 from twinlog.traffic.shelf import append
-from twinlog.wire import configs, producers, topics
+from twinlog.wire import configs, elections, producers, reassignments, topics
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.records import Record, encode_batch
 
@@ -102,3 +102,24 @@ def test_a_producer_from_the_future_stays_known_and_the_move_goes_on(ground: Gro
     write(returned, 901, 5)
     forgetting.forget_all(ground, "a")
     assert known(returned) == [{900}] * COPIES
+
+
+def test_a_broker_that_leads_only_since_a_moment_ago_forgets_too(ground: Ground) -> None:
+    cluster = ground.cluster("b")
+    write(cluster, 7, 0)
+    before = cluster.leader(*PLACE)
+    with Cluster(ground.home.admin_access("b")) as other:
+        (replicas,) = [one.replicas for topic in topics.describe(other, [TOPIC]) for one in topic.partitions]
+        order = [*(one for one in replicas if one != before), before]
+        reassignments.begin(other, {PLACE: order})
+        elections.elect_preferred(other, [PLACE])
+        other.wait_until(lambda: "" if led_by(other) == order[0] else "the old one leads", "an election")
+    assert cluster.leader(*PLACE) == before  # as it was told, and nobody has said otherwise
+    forgetting.forget_all(ground, "b")
+    assert cluster.leader(*PLACE) == order[0]
+    assert known(cluster) == [set()] * COPIES
+
+
+def led_by(cluster: Cluster) -> int:
+    (topic,) = topics.describe(cluster, [TOPIC])
+    return topic.partitions[0].leader

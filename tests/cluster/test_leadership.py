@@ -21,6 +21,7 @@ from tests.cluster import moving
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.programs import bootstrap, console
 from twinlog.sites import processes
+from twinlog.traffic import replicated
 from twinlog.wire import offsets, topics
 from twinlog.wire.cluster import Cluster
 
@@ -114,9 +115,9 @@ def read_on(readers: Sequence[Reader | JavaReader]) -> Callable[[], bool]:
     return lambda: all(len(one.seen) > count for one, count in zip(readers, before, strict=True))
 
 
-def write_calmly(bus: Bus, count: int) -> None:
+def write_calmly(bus: Bus, count: int, acks: str = "all") -> None:
     """Write to the topic that nobody else writes to."""
-    producer = Producer({**moving.client_settings(bus), "acks": "all"}, logger=moving.LOG)
+    producer = Producer({**moving.client_settings(bus), "acks": acks}, logger=moving.LOG)
     for number in range(count):
         producer.produce("calm", value=f"{number}")
     assert producer.flush(moving.WAIT_S) == 0
@@ -159,6 +160,22 @@ def test_consumers_without_a_group_go_on_at_the_next_record_there_and_back(pair:
     for one in readers:
         assert one.seen == list(range(one.seen[0], one.seen[0] + len(one.seen)))
     moving.check(pair, load)
+
+
+def test_nobody_is_elected_while_a_replica_in_sync_lacks_what_the_leader_has(pair: Bus) -> None:
+    site, place = moving.active_site(pair), ("calm", 0)
+    nodes = pair.home().layout(site).brokers
+    with Cluster(pair.home().admin_access(site)) as cluster:
+        leader = cluster.leader(*place)
+        (follower,) = processes.find(node for node in nodes if node.id != leader).values()
+        assert replicated.late(cluster, [place]) == []
+        follower.suspend()
+        try:
+            write_calmly(pair, 1, acks="1")
+            assert replicated.late(cluster, [place]) == [place]
+        finally:
+            follower.resume()
+        moving.wait_for("the follower has it", lambda: replicated.late(cluster, [place]) == [])
 
 
 def test_clients_of_a_site_that_was_shut_down_go_on_at_the_promoted_one(pair: Bus, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.cluster.conftest import Bus, MakeBus
 from twinlog.errors import KafkaError
-from twinlog.wire import acls, roles
+from twinlog.ops import granting
+from twinlog.wire import acls
 from twinlog.wire.access import Access
 from twinlog.wire.cluster import Cluster, Patience
 from twinlog.wire.deadlines import Deadline
@@ -147,7 +148,7 @@ def rules(cluster: Cluster, user: str) -> set[tuple[str, str]]:
         for rule in acls.describe(cluster)
         if rule.principal == f"User:{user}"
         and rule.resource is acls.Resource.TOPIC
-        and rule.name != roles.TOPIC
+        and rule.name not in granting.IMPLIED
     }
 
 

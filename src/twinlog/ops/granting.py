@@ -15,10 +15,12 @@ from twinlog.ops.rights import EVERYBODY, principal, rights_of
 from twinlog.sites.home import Home
 from twinlog.spec.model import Bus, Role, User
 from twinlog.spec.patterns import ANY, matches
-from twinlog.wire import acls, quotas, roles, users
+from twinlog.wire import acls, notes, quotas, roles, users
 from twinlog.wire.acls import Acl, Resource
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.quotas import Limit, Owner
+
+IMPLIED = frozenset({roles.TOPIC, notes.OWN})  # whoever writes or reads topics has rules about these too
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,12 @@ def given(home: Home, site: str, name: str, wanted: User) -> frozenset[Acl]:
 def taken(bus: Bus, name: str, unwanted: User, present: Collection[Acl]) -> frozenset[Acl]:
     """The rules to take away, whatever the role; what other rights of the user need stays."""
     gone = {
-        rule for role in Role for rule in rights_of(bus, name, unwanted, role) if rule.name != roles.TOPIC
+        rule for role in Role for rule in rights_of(bus, name, unwanted, role) if rule.name not in IMPLIED
     }
     mine = {rule for rule in present if rule.principal == principal(name)}
-    left = {rule for rule in mine - gone if rule.resource is Resource.TOPIC and rule.name != roles.TOPIC}
+    left = {rule for rule in mine - gone if rule.resource is Resource.TOPIC and rule.name not in IMPLIED}
     # Whoever reads and writes nothing needs not know what a site is.
-    extra = set() if left else {rule for rule in mine if rule.name == roles.TOPIC}
+    extra = set() if left else {rule for rule in mine if rule.name in IMPLIED}
     return frozenset((gone | extra) & mine)
 
 

@@ -76,6 +76,8 @@ def _declared_nodes(bus: Bus, world: World) -> Iterator[steps.Step]:
             problem = f"keeps {kept.what}, which was settled when it was formatted"
             yield steps.Impossible(world.site, node.name, problem, kept.hint)
     idle = [node.name for node in known if not node.running and not node.remote]
+    if idle and not world.unreachable and not any(node.running or node.remote for node in known):
+        idle = []  # a site that answers runs, although we see none of its processes
     names = (*idle, *([f"{new} new node{'' if new == 1 else 's'}"] if new > 0 else []))
     if names:
         yield steps.Start(world.site, names)

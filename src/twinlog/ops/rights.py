@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from twinlog.spec.model import Bus, Role, User
 from twinlog.spec.patterns import ANY, matches
-from twinlog.wire import roles
+from twinlog.wire import notes, roles
 from twinlog.wire.acls import Acl, Operation, Resource
 
 STANDBY_GROUPS = "standby."
@@ -50,8 +50,8 @@ def rights_of(bus: Bus, name: str, user: User, role: Role) -> frozenset[Acl]:
     if user.produce or user.consume:
         rules.append(_rule(who, Resource.TOPIC, roles.TOPIC, Operation.READ))
     if any(matches(pattern, roles.TOPIC) for pattern in writable):
-        # "All topics" means those of users; a client that could write this one could lie to all others.
-        rules.append(replace(_rule(who, Resource.TOPIC, roles.TOPIC, Operation.WRITE), allow=False))
+        # "All topics" means those of users; a client that could write notes could lie to all others.
+        rules.append(replace(_rule(who, Resource.TOPIC, notes.OWN + ANY, Operation.WRITE), allow=False))
     rules += [_rule(who, Resource.GROUP, pattern, Operation.READ) for pattern in groups]
     if writable:
         rules += [_rule(who, Resource.TRANSACTIONAL_ID, one, Operation.WRITE) for one in user.transactions]

@@ -7,12 +7,13 @@ its partitions. Used by `twinlog status`, once or again and again.
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
 from twinlog.errors import TwinlogError
+from twinlog.ops.world import somebody_listens
 from twinlog.sites import holds, processes, supervisor
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Kind, Node
@@ -78,8 +79,10 @@ def observe(home: Home, names: tuple[str, ...]) -> tuple[list[SiteStatus], list[
     for name in names:
         known = _nodes_of(home, name)
         running = processes.find(node for node in known if not node.remote)
-        elsewhere = any(node.remote for node in known)
+        elsewhere = any(node.remote for node in known) or (not running and somebody_listens(home, name))
         answers, problem = _ask(home, name) if running or elsewhere or not known else (None, "no node runs")
+        if not running and answers is not None:  # in containers, say
+            known = tuple(replace(node, remote=True) for node in known)
         nodes += [
             _node_status(node, running.get(node.id), answers, said.get(node.name, "")) for node in known
         ]

@@ -77,7 +77,8 @@ def observe(home: Home, site: str) -> World:
     nodes = observe_nodes(home, site)
     state = home.state_file.read()
     applied = dict(state.applied.get(site, {})) if state is not None else {}
-    if nodes and not any(node.running or node.remote for node in nodes) and not _listens(home, site):
+    is_unseen = nodes and not any(node.running or node.remote for node in nodes)
+    if is_unseen and not somebody_listens(home, site):
         level = levels.on_disks(home.layout(site))
         return World(site, nodes, unreachable="no node of it runs", applied=applied, level=level)
     if not home.bus.sites[site].exists_already and not nodes:
@@ -86,10 +87,11 @@ def observe(home: Home, site: str) -> World:
         with Cluster(home.admin_access(site), patience=PATIENCE) as cluster:
             return _read(cluster, site, nodes, applied, broker_count(home, site, cluster))
     except TwinlogError as error:
-        return World(site, nodes, unreachable=str(error), applied=applied)
+        level = levels.on_disks(home.layout(site)) if is_unseen else None
+        return World(site, nodes, unreachable=str(error), applied=applied, level=level)
 
 
-def _listens(home: Home, site: str) -> bool:
+def somebody_listens(home: Home, site: str) -> bool:
     """True if somebody runs a site whose processes cannot be seen from here."""
     return any(listens(HostPort.parse(address)) for address in home.admin_access(site).bootstrap)
 

@@ -14,11 +14,13 @@ from dataclasses import replace
 from twinlog.errors import SiteError, TwinlogError
 from twinlog.mirror import link
 from twinlog.sites import fencing, holds, local, processes
-from twinlog.traffic import forgetting, promotions, switchover
+from twinlog.traffic import forgetting, promotions, replicated, switchover
 from twinlog.traffic.ground import BRIEFLY, Ground
 from twinlog.traffic.moves import STEPS, Move, Step
 from twinlog.wire import acls, offsets
+from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import Cluster
+from twinlog.wire.listening import listens
 
 
 def fence(ground: Ground, move: Move) -> Move:
@@ -35,8 +37,9 @@ def fence(ground: Ground, move: Move) -> Move:
         processes.end(left, signal.SIGKILL)
         if processes.wait(left, local.KILL_TIMEOUT_S):
             raise SiteError(f"nodes of site {move.source} do not end", hint="ps -ef | grep kafka.Kafka")
-        remote = [node.name for node in layout.brokers if node.remote]
-        if not remote:
+        # Brokers may also run where we do not see them: on other machines, or in containers.
+        is_remote = any(node.remote for node in layout.brokers)
+        if not is_remote and not _listens(ground, move.source):
             return move
     try:
         with Cluster(ground.home.admin_access(move.source), patience=BRIEFLY) as cluster:
@@ -51,10 +54,20 @@ def fence(ground: Ground, move: Move) -> Move:
     return move
 
 
+def _listens(ground: Ground, site: str) -> bool:
+    return any(listens(HostPort.parse(one)) for one in ground.home.admin_access(site).bootstrap)
+
+
 def note_points(ground: Ground, move: Move) -> Move:
     """Where each partition ends now is where the new term begins."""
     cluster = ground.cluster(move.target)
-    ends = offsets.log_ends(cluster, ground.mirrored(cluster))
+    partitions = ground.mirrored(cluster)
+    if late := replicated.late(cluster, partitions):
+        (topic, partition), *_ = late
+        ground.progress.note(
+            f"{len(late)} partitions hold more than all of their replicas in sync have: {topic}-{partition}"
+        )
+    ends = offsets.log_ends(cluster, partitions)
     noted = replace(move, points=switchover.as_points(ends))
     promotions.note(ground.home, noted)
     return noted

@@ -157,6 +157,10 @@ class _Replicas:
         self._followed: dict[int, list[TopicPartition]] = defaultdict(list)
         found = topics.describe(cluster, sorted({name for name, _ in partitions}))
         states = {(topic.name, one.index): one for topic in found for one in topic.partitions}
+        # Who led before may follow now, and answers all the same: then nobody would ask the leader.
+        cluster.believe(
+            {place: one.leader for place, one in states.items() if one.leader != topics.NO_LEADER}
+        )
         for place in partitions:
             for broker in set(states[place].isr) - {states[place].leader}:
                 self._followed[broker].append(place)

@@ -10,7 +10,8 @@ does not catch up; else the way back would lead consumers back in the log. A fai
 was noted of the lost site (`epochs`), and for one more reason: a site that was shut down in order tells
 clients under a higher epoch that nobody leads, and librdkafka pays no heed to leaders of a lower one.
 
-An election needs a second replica in sync. A partition without one keeps its epoch.
+An election needs a second replica in sync, and one that has all that the leader has: who is elected cuts
+off what it lacks. A partition without such a one keeps its epoch.
 
 After a start the broker that was there first leads nearly all partitions, until Kafka looks again, which it
 does every five minutes. The link has most to copy just then, so `spread` has leaders elected at once.
@@ -19,21 +20,25 @@ does every five minutes. The link has most to copy just then, so `spread` has le
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, islice
 
 from twinlog.errors import TwinlogError
-from twinlog.traffic import epochs
+from twinlog.traffic import epochs, replicated
 from twinlog.traffic.epochs import Epochs
 from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import Move
 from twinlog.wire import elections, reassignments, topics
-from twinlog.wire.cluster import Cluster
+from twinlog.wire.cluster import Cluster, Patience
 from twinlog.wire.deadlines import Deadline
 from twinlog.wire.offsets import TopicPartition
 from twinlog.wire.topics import Partition
 
 RAISE_S = 3.0  # clients wait meanwhile, and an epoch that is too low costs them less than a longer wait
+# So that each question ends in that time too.
+PATIENCE = Patience(connect_s=1.0, request_s=RAISE_S, total_s=RAISE_S)
+MOST_ELECTIONS = 100  # of a partition: more than there is time for
 HEARD_S = 0.5
 IN_SYNC_S = 3.0  # so long the brokers of a site that was started may take; who is late is not elected
 LOOK_AGAIN_S = 0.1
@@ -46,7 +51,7 @@ def ballots(partition: Partition, epoch: int) -> list[Order]:
 
     Two replicas in sync lead in turn, the one that stood first in the end; where there is only one, none are.
     """
-    missing = epoch - partition.leader_epoch
+    missing = min(epoch - partition.leader_epoch, MOST_ELECTIONS)
     able = [one for one in partition.replicas if one in partition.isr]
     if missing <= 0 or len(able) < 2:
         return []
@@ -54,6 +59,13 @@ def ballots(partition: Partition, epoch: int) -> list[Order]:
     if backwards[-1] == partition.leader:  # it leads already, and would win nothing
         backwards.append(able[missing % 2])
     return [_led_by(one, partition.replicas) for one in reversed(backwards)]
+
+
+def in_round(
+    due: Mapping[TopicPartition, Sequence[Order]], number: int, *, is_last: bool
+) -> dict[TopicPartition, Order]:
+    """The orders of one round; in one that is the last for want of time, each partition's own last."""
+    return {place: turns[-1 if is_last else number] for place, turns in due.items() if number < len(turns)}
 
 
 def _led_by(first: int, replicas: Order) -> Order:
@@ -65,7 +77,7 @@ def raise_epochs(ground: Ground, move: Move) -> Move:
     source = ground.cluster(move.source)
     names = sorted({topic for topic, _ in ground.mirrored(source)})
 
-    def wanted() -> Epochs:
+    def wanted(_: Cluster) -> Epochs:
         return epochs.reached(topics.describe(source, names), epochs.after_restart)
 
     return _raise_to(ground, move, wanted)
@@ -73,21 +85,28 @@ def raise_epochs(ground: Ground, move: Move) -> Move:
 
 def raise_noted(ground: Ground, move: Move) -> Move:
     """The same where the old site is lost: by what was noted of it while it was there."""
-    return _raise_to(ground, move, lambda: epochs.read(ground.cluster(move.target), move.source))
+
+    def wanted(target: Cluster) -> Epochs:
+        noted = epochs.read(target)
+        if problem := epochs.problem(noted, move.source, ground.home.state().term, time.time()):
+            ground.progress.note(f"consumers may read records again: {problem}")
+        return noted.epochs if noted is not None and noted.site == move.source else {}
+
+    return _raise_to(ground, move, wanted)
 
 
-def _raise_to(ground: Ground, move: Move, wanted_of: Callable[[], Epochs]) -> Move:
-    target = ground.cluster(move.target)
+def _raise_to(ground: Ground, move: Move, wanted_of: Callable[[Cluster], Epochs]) -> Move:
     try:
-        wanted = wanted_of()
-        _raise(target, wanted)
-        behind = _behind(target, wanted)
+        with Cluster(ground.home.admin_access(move.target), patience=PATIENCE) as target:
+            wanted = wanted_of(target)
+            _raise(target, wanted)
+            behind = _behind(target, wanted)
     except TwinlogError as error:
         # No reason to leave clients where they are: they go on, some of them with records that they had.
         ground.progress.note(f"the leader epochs of site {move.target} were not raised: {error}")
         return move
-    if not wanted:
-        ground.progress.note(f"the leader epochs of site {move.source} are not known, and none are raised")
+    finally:
+        ground.cluster(move.target).forget()  # it takes others for leaders
     if behind:
         (topic, partition), first = next(iter(behind.items()))
         able = len(first.isr)
@@ -122,18 +141,20 @@ def _raise(cluster: Cluster, wanted: Epochs) -> None:
     """Hold the elections, all partitions side by side; who is being moved to other brokers is left alone."""
     moving = reassignments.under_way(cluster)
     due = {
-        place: ballots(one, wanted[place])
+        place: turns
         for place, one in _partitions(cluster, _names(wanted)).items()
-        if place in wanted and place not in moving
+        if place in wanted and place not in moving and (turns := ballots(one, wanted[place]))
     }
+    for place in replicated.late(cluster, due):
+        del due[place]
     deadline = Deadline(RAISE_S)
-    # Those that need fewest begin last: all end with the order that they had, also when time is short.
-    for left in range(max(map(len, due.values()), default=0), 0, -1):
-        if deadline.passed and left > 1:
-            continue
-        orders = {place: turns[-left] for place, turns in due.items() if len(turns) >= left}
+    for number in range(max(map(len, due.values()), default=0)):
+        is_last = deadline.passed
+        orders = in_round(due, number, is_last=is_last)
         reassignments.begin(cluster, orders)
         elections.elect_preferred(cluster, orders)
+        if is_last:
+            break
 
 
 def spread(ground: Ground, site: str) -> None:

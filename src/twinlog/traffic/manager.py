@@ -45,6 +45,7 @@ NAME = "manager"
 PAUSED = "paused"
 TURN_S = 0.25
 LAG_EVERY_S = 1.0
+NOTE_AGAIN_S = 10.0  # behind a note that could not be written
 VOTES_EVERY_S = 0.5
 VOTES_TURNS = 2  # of asking, each as long as a voter that hangs makes it; what is older does not count
 REPORT_EVERY_S = 1.0
@@ -99,9 +100,12 @@ class Lag:
     What a failover needs to know of the active by then is noted at the standby on the same occasion.
     """
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, log: Callable[[str], None]) -> None:
         self.link = decide.Link()
         self._home = home
+        self._log = log
+        self._trouble = ""  # of the last note
+        self._again_s = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, name="lag", daemon=True)
         self._thread.start()
@@ -116,12 +120,25 @@ class Lag:
             try:
                 with Watch(self._home) as watch:
                     sides = watch.active, watch.standby
-                    noting = Noting(watch.active, watch.here, watch.there)
+                    noting = Noting(watch.active, self._home.state().term, watch.here, watch.there)
                     while not self._ended.wait(LAG_EVERY_S) and sides == self._sides():
+                        self._note(noting)
                         self.link = _lag_in(watch.look())
-                        noting.look()
             except TwinlogError:
                 self._ended.wait(LAG_EVERY_S)
+
+    def _note(self, noting: Noting) -> None:
+        """Note what can be; where that fails the lag is looked at all the same, and it is said once."""
+        if time.monotonic() < self._again_s:
+            return
+        try:
+            noting.look()
+            self._trouble = ""
+        except TwinlogError as error:
+            self._again_s = time.monotonic() + NOTE_AGAIN_S
+            if not self._trouble:
+                self._log(f"the leader epochs of site {self._home.state().active} are not noted: {error}")
+            self._trouble = str(error)
 
     def _sides(self) -> tuple[str, str]:
         state = self._home.state()
@@ -154,7 +171,7 @@ class Manager:
         accesses = {site: home.admin_access(site) for site in home.bus.sites}
         self._entrance = Entrance(home, log, self._dressed)
         self._canaries = Canaries(accesses, home.bus.gate.failover_after)
-        self._lag = Lag(home)
+        self._lag = Lag(home, log)
         self._inquiry = Inquiry(partial(electorate.ask, home), VOTES_EVERY_S)
 
     def run(self, stop: threading.Event) -> None:

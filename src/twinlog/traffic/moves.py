@@ -211,6 +211,7 @@ def decode(text: bytes | None) -> Move | None:
     try:
         told: Any = json.loads(text or b"")
         told["kind"], told["step"] = Kind(told["kind"]), Step(told["step"])
+        STEPS[told["kind"]].index(told["step"])  # else it is not a step of such a move, as far as we know
         told["points"] = {
             topic: {int(partition): int(offset) for partition, offset in points.items()}
             for topic, points in told["points"].items()

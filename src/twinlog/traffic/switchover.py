@@ -117,6 +117,8 @@ def drain(ground: Ground, move: Move) -> Move:
         if ends != stood:
             stood, since = ends, time.monotonic()
         behind = _behind(ends, offsets.log_ends(target, partitions))
+        # And so do all replicas there: any of them may lead before clients write.
+        behind = behind or _behind(ends, offsets.end_offsets(target, partitions))
         if behind:
             return behind
         return "" if time.monotonic() - since >= STILL_S else "the old site has only just gone quiet"

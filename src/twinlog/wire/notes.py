@@ -24,6 +24,7 @@ from twinlog.wire.records import Record, encode_batch
 from twinlog.wire.topic_keys import TopicKeys
 from twinlog.wire.versions import Range
 
+OWN = "__twinlog_"  # what the names of all topics begin with that are nobody else's
 MOST_BYTES = 1 << 20
 _SETTINGS = {"cleanup.policy": "compact", "segment.bytes": str(MOST_BYTES)}
 _BY_NAME = Range(12, 12)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twinlog.ops.rights import STANDBY_GROUPS, principal, rights, rights_of
 from twinlog.spec.model import Bus, Role, Site, Topic, User
 from twinlog.spec.patterns import matches
-from twinlog.wire import roles
+from twinlog.wire import notes, roles
 from twinlog.wire.acls import Acl, Operation, Resource
 
 NAMES = ("orders", "orders-eu", "stock", "t1", "undeclared")
@@ -56,7 +56,7 @@ def test_at_the_active_a_user_may_do_what_the_file_says_and_nothing_else(bus: Bu
             assert may(rules, name, Operation.READ, Resource.TOPIC, topic) == wanted(user.consume, topic)
             assert may(rules, name, Operation.READ, Resource.GROUP, topic) == wanted(user.groups, topic)
     assert {rule.operation for rule in rules} <= {Operation.READ, Operation.WRITE}
-    assert all(rule.allow or rule.name == roles.TOPIC for rule in rules)
+    assert all(rule.allow or rule.name == notes.OWN for rule in rules)
 
 
 @FEW
@@ -109,7 +109,8 @@ def test_whoever_writes_or_reads_may_ask_for_the_role_of_a_site(bus: Bus, role: 
     for name, user in bus.users.items():
         asks = may(rules, name, Operation.READ, Resource.TOPIC, roles.TOPIC)
         assert asks == bool(user.produce or user.consume)
-        assert not may(rules, name, Operation.WRITE, Resource.TOPIC, roles.TOPIC)
+        for own in (roles.TOPIC, f"{notes.OWN}epochs", f"{notes.OWN}move"):
+            assert not may(rules, name, Operation.WRITE, Resource.TOPIC, own)
 
 
 @FEW

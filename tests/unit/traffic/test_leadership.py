@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from twinlog.traffic.leadership import ballots
+from twinlog.traffic.leadership import ballots, in_round
 from twinlog.wire.topics import NO_LEADER, Partition
 
 
@@ -63,3 +63,17 @@ def test_whoever_goes_on_after_a_crash_ends_at_the_same_epoch(partition: Partiti
 def test_a_partition_without_a_leader_is_led_again() -> None:
     lost = Partition(0, NO_LEADER, 4, (1, 2), (1, 2))
     assert ballots(lost, 6) == [(2, 1), (1, 2)]
+
+
+@given(st.lists(partitions(), min_size=1, max_size=5), st.integers(0, 40), st.integers(1, 40))
+def test_where_time_is_short_all_stand_as_they_would_and_who_needs_little_has_it(
+    found: list[Partition], epoch: int, rounds: int
+) -> None:
+    due = {("orders", number): ballots(one, epoch) for number, one in enumerate(found)}
+    taken: dict[tuple[str, int], list[tuple[int, ...]]] = {place: [] for place in due}
+    for number in range(rounds):
+        for place, order in in_round(due, number, is_last=number == rounds - 1).items():
+            taken[place].append(order)
+    for place, orders in due.items():
+        assert taken[place][-1:] == orders[-1:]
+        assert len(orders) > rounds or taken[place] == orders

@@ -48,6 +48,12 @@ def test_what_is_no_move_is_read_as_none(text: bytes) -> None:
     assert decode(text) is None
 
 
+def test_a_step_that_such_a_move_has_not_is_nothing_that_we_understand() -> None:
+    failover = Move.begin(Kind.FAILOVER, "orders", ("a", "b"), 2)
+    assert decode(encode(failover)) == failover
+    assert decode(encode(replace(failover, step=Step.SALVAGE))) is None
+
+
 @pytest.mark.parametrize("kind", Kind)
 def test_a_move_comes_to_its_end_and_every_step_has_a_hand(kind: Kind) -> None:
     move, taken = Move.begin(kind, "bus", ("a", "b"), 2), []
