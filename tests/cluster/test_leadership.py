@@ -117,7 +117,8 @@ def read_on(readers: Sequence[Reader | JavaReader]) -> Callable[[], bool]:
 
 def write_calmly(bus: Bus, count: int, acks: str = "all") -> None:
     """Write to the topic that nobody else writes to."""
-    producer = Producer({**moving.client_settings(bus), "acks": acks}, logger=moving.LOG)
+    settings = {**moving.client_settings(bus), "acks": acks, "enable.idempotence": acks == "all"}
+    producer = Producer(settings, logger=moving.LOG)
     for number in range(count):
         producer.produce("calm", value=f"{number}")
     assert producer.flush(moving.WAIT_S) == 0
