@@ -248,12 +248,13 @@ def read_all(home: Home, following: Following, clients: Load, history: Path) -> 
 
         def equal() -> None:
             if behind := last_read.wait_until_equal(home, EQUAL_TIMEOUT_S):
-                recorder.event(Happening.NOTE, behind)
+                recorder.event(Happening.UNEQUAL, behind)
 
         def add(found: Iterable[Operation]) -> None:
             for one in list(found):  # half a log would look like a loss
                 recorder.add(one)
 
+        recorder.event(Happening.LAST_READ, "the last read begins", sites=list(home.bus.sites))
         trouble = _tried(equal, "the sites cannot be compared")
         for site in home.bus.sites:
             finals = last_read.finals(home, site, clients.names)
