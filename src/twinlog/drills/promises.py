@@ -85,11 +85,15 @@ class AtMost:
 
 @dataclass(frozen=True)
 class Listed:
-    """Findings that the scenario cannot rule out; they are listed, and break nothing."""
+    """Findings that the scenario cannot rule out; they are listed, and break nothing.
+
+    With `least` the scenario is about them: with fewer it has shown nothing.
+    """
 
     says: str
     kinds: frozenset[Kind]
     acks: frozenset[str] | None = None
+    least: int = 0
 
     def covers(self, finding: Finding) -> bool:
         """True if it is of these kinds and levels."""
@@ -98,7 +102,7 @@ class Listed:
     def judge(self, facts: Facts) -> Judged:
         """List."""
         found = tuple(finding for finding in facts.findings if self.covers(finding))
-        return Judged(self.says, True, f"{len(found):,} listed", found)
+        return Judged(self.says, len(found) >= self.least, f"{len(found):,} listed", found)
 
 
 @dataclass(frozen=True)
