@@ -46,6 +46,8 @@ class Judged:
     kept: bool
     measured: str
     findings: tuple[Finding, ...] = ()
+    most_s: float | None = None  # of promises about time: the longest and the median
+    median_s: float | None = None
 
 
 class Promise(Protocol):
@@ -209,7 +211,8 @@ class Within:
         most_s, slowest = max(known)
         middle_s = median(time_s for time_s, _ in known)
         kept = most_s <= self.most_s and (self.median_s is None or middle_s <= self.median_s)
-        return Judged(self.says, kept, f"at most {most_s:.2f} s ({slowest}), median {middle_s:.2f} s")
+        measured = f"at most {most_s:.2f} s ({slowest}), median {middle_s:.2f} s"
+        return Judged(self.says, kept, measured, most_s=most_s, median_s=middle_s)
 
     def _time_s(self, passage: Passage) -> float | None:
         return passage.outage_s if self.by_outage else passage.rto_s
