@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -37,6 +38,7 @@ class Retries:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._disturbed_s = [one.time_s for one in index.history.events if one.what in DISTURBS]
+        self._broken = tuple(_broken(index))
         self._excused: Counter[tuple[str, str, int, float]] = Counter()
 
     def can_have_been(self, write: Write) -> bool:
@@ -47,8 +49,9 @@ class Retries:
         """How often an answer to it can have been lost after the site had taken it."""
         first_s, last_s = self._unanswered(write)
         first, last = bisect_left(self._disturbed_s, first_s), bisect_right(self._disturbed_s, last_s)
-        aftermath = first > 0 and self._disturbed_s[first - 1] >= first_s - AFTERMATH_S
-        return last - first + aftermath + self._timeouts(write, first_s, last_s)
+        is_late = first > 0 and self._disturbed_s[first - 1] >= first_s - AFTERMATH_S
+        is_amid = any(began_s < first_s <= ended_s for began_s, ended_s in self._broken)
+        return last - first + (is_late or is_amid) + self._timeouts(write, first_s, last_s)
 
     def why_twice(self, write: Write, places: list[Position]) -> str:
         """Why a value may stand in the log so often; empty if it must not."""
@@ -106,6 +109,18 @@ class Retries:
         for row in answers.values():
             row.sort()
         return answers
+
+
+def _broken(index: Index) -> Iterator[tuple[float, float]]:
+    """From when to when each fault lasted, and what is written down as one: nodes restarted in turn, say."""
+    open_: dict[str, float] = {}
+    for event in index.history.events:
+        name = str(event.data.get("fault", ""))
+        if event.what is Happening.FAULT:
+            open_.setdefault(name, event.time_s)
+        elif event.what is Happening.HEALED and name in open_:
+            yield open_.pop(name), event.time_s
+    yield from ((began_s, index.ended_s) for began_s in open_.values())
 
 
 def _ruled_out(write: Write) -> bool:

@@ -23,7 +23,7 @@ from twinlog.drills.history import (
     Write,
 )
 from twinlog.drills.index import Index
-from twinlog.drills.retries import MOST_IN_FLIGHT
+from twinlog.drills.retries import AFTERMATH_S, MOST_IN_FLIGHT
 
 
 def only(history: History, kind: Kind) -> Finding:
@@ -177,6 +177,14 @@ def test_plain_write_has_no_more_copies_than_answers_can_have_been_lost(
     copies: int, events: tuple[float, ...], fields: dict[str, object], kind: Kind
 ) -> None:
     assert only(copied(copies, events, **fields), kind).value == "c:1"
+
+
+def test_fault_that_lasts_explains_a_copy_however_long_ago_it_began() -> None:
+    history = copied(2, (20.0 - 2 * AFTERMATH_S,))
+    assert only(history, Kind.REPEATED).value == "c:1"
+    healed = Event(Happening.HEALED, 19.0 - AFTERMATH_S, "healed", {"fault": "x"})
+    events = tuple(sorted((*history.events, healed), key=lambda one: one.time_s))
+    assert only(replace(history, events=events), Kind.DUPLICATED).value == "c:1"
 
 
 def test_client_repeats_no_more_values_after_a_disturbance_than_it_has_in_flight() -> None:
