@@ -1,12 +1,13 @@
 """Drills as a user runs them: all kinds of clients, a bus of their own, a verdict; and some that must fail.
 
-Time limits are for a machine that does nothing else, so here a drill may be slower than it promises;
-everything about records must hold. The longer scenarios run in `make drills`.
+Time limits are for a machine that does nothing else, so here a drill may be slower than it promises, up to
+a factor; everything about records must hold. The longer scenarios run in `make drills`.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -33,6 +34,9 @@ pytestmark = pytest.mark.cluster
 
 RUN_TIMEOUT_S = 1200  # two minutes on a machine that does nothing else; ten of them are `random`'s own
 EXIT_FINDINGS = 3
+SLOWER = 3.0  # than promised, on a machine that does other things too; beyond that something is wrong
+WRITES_PER_S = 500
+MOST_MISSING = 0.1  # of the load that was asked for
 # A mirror that leaves a batch out and hides it: where the batch was, it says, is nothing to be seen.
 BROKEN_MIRROR = """
 from twinlog.mirror import steps
@@ -82,12 +86,23 @@ def drill(directory: Path, name: str, *options: str, **environment: str) -> dict
 
 
 def held_but_for_time(told: dict[str, Any]) -> None:
-    """All that a scenario promises about records was kept, and everybody who should be was back."""
-    timed = {one.says for one in SCENARIOS[told["drill"]].promises if isinstance(one, Within)}
+    """All that a scenario promises about records was kept, and everybody who should be was back, if late."""
+    timed = {one.says: one for one in SCENARIOS[told["drill"]].promises if isinstance(one, Within)}
     broken = [one for one in told["promises"] if not one["kept"] and one["says"] not in timed]
     assert broken == [], told["findings"][:20]
+    assert [one for one in told["promises"] if is_far_too_late(one, timed.get(one["says"]))] == []
     assert [one["name"] for one in told["clients"] if not one["returned"]] == []
     assert (told["verdict"] == "pass") is (told["exit_code"] == 0)
+
+
+def is_far_too_late(told: dict[str, Any], promise: Within | None) -> bool:
+    """Whether a promise about time was broken by more than a busy machine explains."""
+    if promise is None:
+        return False
+    if told["most_s"] is None:
+        return True  # somebody was never back, or nobody was there
+    most_late = told["most_s"] > SLOWER * promise.most_s
+    return most_late or (promise.median_s is not None and told["median_s"] > SLOWER * promise.median_s)
 
 
 def left_behind(directory: Path) -> list[int]:
@@ -122,6 +137,8 @@ def test_site_that_dies_loses_only_its_lag_and_all_of_that_is_salvaged(tmp_path:
     assert told["acks"]["twin"]["acknowledged"] > 0
     assert [one["opened"] for one in told["disturbances"]] == ["b"]
     assert report.exists()
+    beside = json.loads(Path(told["json"]).read_text())
+    assert beside == {key: value for key, value in told.items() if key != "exit_code"}
     assert left_behind(Path(told["directory"])) == []
 
 
@@ -172,8 +189,10 @@ def test_scenario_keeps_its_promises(tmp_path: Path, name: str) -> None:
 @pytest.mark.drill
 def test_switchover_and_back_three_times_under_500_writes_a_second(tmp_path: Path) -> None:
     writers = sum(client.writes for client in SCENARIOS["switchover-and-back"].clients)
-    rate = str(round(500 / writers))
-    held_but_for_time(drill(tmp_path, "switchover-and-back", "--times", "3", "--rate", rate))
+    rate = str(math.ceil(WRITES_PER_S / writers))
+    told = drill(tmp_path, "switchover-and-back", "--times", "3", "--rate", rate)
+    held_but_for_time(told)
+    assert told["load_per_s"] > WRITES_PER_S * (1 - MOST_MISSING)
 
 
 @pytest.mark.drill

@@ -112,9 +112,8 @@ def run(
     )
     ran = run(chosen, options, ctx.progress)
     verdict = ran.verdict
-    told = f"\nreport: {ran.report}\nhistory: {ran.directory / 'history'}\n"
-    as_json = {**verdict.as_json(), "report": str(ran.report), "directory": str(ran.directory)}
-    ctx.write(reports.terminal(verdict) + told, as_json=as_json)
+    told = f"\nreport: {ran.report}\njson: {ran.json_file}\nhistory: {ran.directory / 'history'}\n"
+    ctx.write(reports.terminal(verdict) + told, as_json=ran.as_json())
     if not verdict.passed:
         broken = next(one for one in verdict.judged if not one.kept)
         promise = f"a promise was broken: {broken.says} ({broken.measured})"

@@ -15,11 +15,11 @@ from itertools import pairwise
 
 from twinlog.drills import progress
 from twinlog.drills.finding import Finding, Kind
-from twinlog.drills.history import Outcome, Partition, Write
-from twinlog.drills.index import ACK_ON_ITS_WAY_S, Fate, Index, Position, point, where
+from twinlog.drills.history import Happening, Outcome, Partition, Write
+from twinlog.drills.index import ACK_ON_ITS_WAY_S, Fate, Index, where
+from twinlog.drills.retries import Retries
 
-# No client repeats a request sooner: back-off before a retry is 100 ms by default, less a fifth of jitter.
-QUICKEST_RETRY_S = 0.05
+_Sent = tuple[int, int, Write]  # its number in the order of sends, its offset
 
 
 def check(index: Index) -> list[Finding]:
@@ -48,28 +48,33 @@ def lost(index: Index) -> Iterator[Finding]:
 
 def duplicated(index: Index) -> Iterator[Finding]:
     """Values that stand in the log more than once."""
+    retries = Retries(index)
     for value, places in index.places.items():
         if len(places) == 1:
             continue
         write = index.writes.get(value)
         at = ", ".join(where(place) for place in sorted(places))
-        why = "" if write is None else _excuse(index, write, places)
+        why = "" if write is None else retries.why_twice(write, places)
         kind = Kind.REPEATED if why else Kind.DUPLICATED
         what = f"stands {len(places)} times in the log, at {at}" + (f": {why}" if why else "")
         yield Finding(kind, what, value, *_who(write), sorted(places)[1], index.last_seen(value))
 
 
 def reordered(index: Index) -> Iterator[Finding]:
-    """Writes of one idempotent client with one key that do not stand in the order in which they were sent."""
-    lines: dict[tuple[str, str, int, str | None], list[tuple[int, int, Write]]] = defaultdict(list)
+    """Writes of one client with one key that do not stand in the order in which they were sent.
+
+    A client that is not idempotent and has several requests in flight overtakes itself when it tries again.
+    """
+    lines: dict[tuple[str, str, int, str | None], list[_Sent]] = defaultdict(list)
     for value, places in index.places.items():
         write = index.writes.get(value)
-        if write is None or not write.idempotent or not index.is_acknowledged(write):
+        if write is None or not index.is_acknowledged(write):
             continue
         if write.sends > 1 or value in index.salvaged:
             continue  # written again on purpose, and therefore later
         topic, partition, offset = places[0] if len(places) == 1 else min(places)
         lines[write.client, topic, partition, write.key].append((_number(value), offset, write))
+    retries = Retries(index)
     for sent in lines.values():
         sent.sort(key=lambda one: one[0])
         if all(one[1] < next_[1] for one, next_ in pairwise(sent)):
@@ -77,7 +82,11 @@ def reordered(index: Index) -> Iterator[Finding]:
         for place in _out_of_order([offset for _, offset, _ in sent]):
             write = sent[place][2]
             what = f"its key {write.key!r} stands in another order than {write.client} sent it"
-            yield _about(index, write, Kind.REORDERED, what)
+            if _is_displaced_by_a_retry(retries, sent, place):
+                what += ", because it tried again with other requests in flight"
+                yield _about(index, write, Kind.SHUFFLED, what)
+            else:
+                yield _about(index, write, Kind.REORDERED, what)
 
 
 def phantom(index: Index) -> Iterator[Finding]:
@@ -107,11 +116,25 @@ def phantom(index: Index) -> Iterator[Finding]:
 
 def diverged(index: Index) -> Iterator[Finding]:
     """Positions where the logs of the active and of another site differ, and what the other one lacks."""
-    for site, log in index.logs.items():
-        if site == index.active or index.unread:
-            continue
+    if index.unread:
+        return
+    for site in sorted((index.to_be_read | index.logs.keys()) - {index.active}):
+        log = index.logs.get(site, {})
         for partition in sorted(index.log.keys() | log.keys()):
             yield from _compared(index, partition, index.log.get(partition, {}), site, log.get(partition, {}))
+        yield from _ends(index, site)
+
+
+def unequal(index: Index) -> Iterator[Finding]:
+    """The standby had the time to get even, and did not."""
+    for event in index.events(Happening.UNEQUAL):
+        yield Finding(Kind.BEHIND, event.text)
+
+
+def not_read(index: Index) -> Iterator[Finding]:
+    """Sites of which nobody knows what they hold in the end."""
+    for site in sorted(index.unread):
+        yield Finding(Kind.NOT_READ, f"{site} was to be read from end to end when all was over, and was not")
 
 
 def stale(index: Index) -> Iterator[Finding]:
@@ -172,6 +195,8 @@ CHECKERS: tuple[Callable[[Index], Iterator[Finding]], ...] = (
     reordered,
     phantom,
     diverged,
+    unequal,
+    not_read,
     moved,
     stale,
     torn,
@@ -194,25 +219,18 @@ def _number(value: str) -> int:
     return int(tail) if tail.isdecimal() else -1
 
 
-def _excuse(index: Index, write: Write, places: list[Position]) -> str:
-    """Why a value may stand in the log more than once; empty if it must not."""
-    if write.sends > 1:
-        return "its program sent it again"
-    answered_at_once = (
-        write.outcome is Outcome.OK
-        and write.start_s is not None
-        and write.end_s is not None
-        and write.end_s - write.start_s < QUICKEST_RETRY_S
+def _is_displaced_by_a_retry(retries: Retries, sent: list[_Sent], place: int) -> bool:
+    """True if for each pair that it is in the wrong order with the earlier one was sent again.
+
+    That one is answered after the one that overtook it, because it was appended after it.
+    """
+    _, offset, write = sent[place]
+    overtaken = [(one, write) for _, at, one in sent[:place] if at > offset]
+    overtaken += [(write, one) for _, at, one in sent[place + 1 :] if at < offset]
+    return all(
+        not late.idempotent and late.time_s >= early.time_s and retries.can_have_been(late)
+        for late, early in overtaken
     )
-    if write.retried is False or (write.retried is None and answered_at_once):
-        return ""
-    if not write.idempotent:
-        return "its client is not idempotent and may have tried again"
-    points = [point(one, places[0][:2]) for one in index.promotions]
-    offsets = [offset for _, _, offset in places]
-    if any(at is not None and min(offsets) < at <= max(offsets) for at in points):
-        return "its client tried again after a failover, where the promoted site had forgotten it"
-    return ""
 
 
 def _out_of_order(offsets: list[int]) -> list[int]:
@@ -236,12 +254,15 @@ def _out_of_order(offsets: list[int]) -> list[int]:
 def _compared(
     index: Index, partition: Partition, active: dict[int, str], site: str, other: dict[int, str]
 ) -> Iterator[Finding]:
-    """How one partition at another site differs from the active's, from where both begin."""
-    first = max(min(active, default=0), min(other, default=0))
+    """How one partition at another site differs from the active's.
+
+    From the first offset on: no drill deletes records, a site that returns is cut at its end or filled
+    from where the active's log begins, and so both begin alike.
+    """
     last = max(other, default=-1)
     for offset in sorted(active.keys() | other.keys()):
         here, there = active.get(offset), other.get(offset)
-        if offset < first or here == there:
+        if here == there:
             continue
         position = (*partition, offset)
         if there is None and offset > last:
@@ -251,3 +272,17 @@ def _compared(
             what = f"{index.active} has {here or 'nothing'} there, {site} has {there or 'nothing'}"
         value = here or there or ""
         yield Finding(kind, what, value, *_who(index.writes.get(value)), position, index.last_seen(value))
+
+
+def _ends(index: Index, site: str) -> Iterator[Finding]:
+    """Partitions that begin or end elsewhere than the active's, where no record shows it."""
+    for place, (first, end) in sorted(index.extents.get(site, {}).items()):
+        active_first, active_end = index.extents.get(index.active, {}).get(place, (first, end))
+        if (first, end) == (active_first, active_end):
+            continue
+        there, here = index.logs.get(site, {}).get(place, {}), index.log.get(place, {})
+        if there != here:
+            continue  # its records were found to differ
+        kind = Kind.BEHIND if first == active_first and end < active_end else Kind.DIVERGED
+        what = f"{site} has {first} to {end}, {index.active} has {active_first} to {active_end}"
+        yield Finding(kind, f"{what}, and no record between", position=(*place, min(end, active_end)))

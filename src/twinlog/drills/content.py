@@ -19,6 +19,8 @@ from twinlog.drills.verdict import Verdict
 
 KEPT, BROKEN = "kept", "BROKEN"
 NOT_APPLICABLE = "-"
+JSON_FILE = "verdict.json"  # beside the history
+ALL_OF_IT = f"{JSON_FILE}, in the directory of the history, has all of this and what was left out."
 GROUP_OF = "group "  # before the names of groups, which count as one client each
 
 
@@ -56,8 +58,10 @@ def load(verdict: Verdict) -> str:
     """How much was done, for how long, and with which seed; before that, why it was not all."""
     acknowledged = sum(one.acknowledged for one in verdict.figures.levels)
     seed = "" if verdict.about.seed is None else f", seed {verdict.about.seed}"
+    calm = verdict.figures.load_per_s
+    load = "" if calm is None else f"; load: {calm:,.0f} writes/s were acknowledged outside disturbances"
     short = f"the story did not come to its end: {verdict.cut_short}; " if verdict.cut_short else ""
-    return f"{short}{acknowledged:,} writes acknowledged in {verdict.seconds:.1f} s{seed}"
+    return f"{short}{acknowledged:,} writes acknowledged in {verdict.seconds:.1f} s{seed}{load}"
 
 
 def sections(verdict: Verdict, most_findings: int) -> list[Section]:
@@ -159,7 +163,7 @@ def settings(verdict: Verdict) -> Section:
     about = verdict.about
     rows = [("version of " + name, value) for name, value in about.versions.items()]
     rows += list(about.settings.items())
-    return Section("Versions and settings", _columns("", ""), tuple(rows))
+    return Section("Versions and settings", _columns("", ""), tuple(rows), ALL_OF_IT)
 
 
 def _findings(kind: Kind, found: list[Finding], most: int) -> Section:
@@ -174,7 +178,7 @@ def _findings(kind: Kind, found: list[Finding], most: int) -> Section:
         for one in found[:most]
     )
     left = len(found) - len(rows)
-    note = f"{left:,} more are in the JSON." if left else ""
+    note = f"{left:,} more are in {JSON_FILE}." if left else ""
     columns = _columns("record", "acks", "position", "what", "last seen")
     return Section(f"Found: {kind.value} ({len(found):,})", columns, rows, note)
 

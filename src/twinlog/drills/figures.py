@@ -20,6 +20,8 @@ from twinlog.drills.history import Event, Happening, Outcome
 from twinlog.drills.index import Index
 
 WRITES, READS = "writes", "reads"
+SETTLED_S = 1.0  # after a disturbance: what had to wait is written quicker than the load
+SHORTEST_CALM_S = 1.0  # in all; less tells nothing of a load
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class ClientFigures:
     longest_pause_s: float
     passages: tuple[Passage, ...]
     last_s: float  # when it last worked
+    first_s: float = 0.0  # and first
 
     @property
     def returned(self) -> bool:
@@ -109,6 +112,7 @@ class Figures:
     clients: tuple[ClientFigures, ...]
     disturbances: tuple[Disturbance, ...]
     counts: dict[Kind, int]
+    load_per_s: float | None = None  # writes acknowledged outside disturbances; None: there was no such time
 
     @property
     def longest_pause_s(self) -> float:
@@ -120,11 +124,13 @@ def measure(index: Index, findings: Iterable[Finding]) -> Figures:
     """Count and time everything."""
     found = list(findings)
     disturbances = tuple(_disturbances(index))
+    clients = tuple(_clients(index, disturbances))
     return Figures(
         levels=tuple(_levels(index, found, disturbances)),
-        clients=tuple(_clients(index, disturbances)),
+        clients=clients,
         disturbances=disturbances,
         counts=dict(Counter(finding.kind for finding in found)),
+        load_per_s=_load_per_s(index, clients, disturbances),
     )
 
 
@@ -181,6 +187,61 @@ def _disturbances(index: Index) -> Iterator[Disturbance]:
     for one, next_ in pairwise([*found, None]):
         if one is not None:
             yield replace(one, until_s=next_.began_s) if next_ is not None else one
+
+
+def _load_per_s(
+    index: Index, clients: tuple[ClientFigures, ...], disturbances: tuple[Disturbance, ...]
+) -> float | None:
+    """How many writes a second were acknowledged while every writer was there and nothing was disturbed."""
+    times = sorted(
+        write.end_s
+        for write in index.history.writes
+        if write.outcome is Outcome.OK and write.end_s is not None
+    )
+    writers = [client for client in clients if client.does == WRITES]
+    if not writers:
+        return None
+    began_s = max(client.first_s for client in writers)
+    ended_s = min(client.last_s for client in writers)
+    count, calm_s = 0, 0.0
+    for first_s, last_s in _calm(_disturbed(index, writers, disturbances), began_s, ended_s):
+        count += bisect_right(times, last_s) - bisect_right(times, first_s)
+        calm_s += last_s - first_s
+    return count / calm_s if calm_s >= SHORTEST_CALM_S else None
+
+
+def _disturbed(
+    index: Index, writers: Iterable[ClientFigures], disturbances: Iterable[Disturbance]
+) -> Iterator[tuple[float, float]]:
+    """From when to when something was broken, or moved, or a writer was not back from it."""
+    open_: dict[str, float] = {}
+    for event in index.history.events:
+        name = str(event.data.get("fault", ""))
+        if event.what is Happening.FAULT:
+            open_.setdefault(name, event.time_s)
+        elif event.what is Happening.HEALED and name in open_:
+            yield open_.pop(name), event.time_s + SETTLED_S
+    for began_s in open_.values():
+        yield began_s, index.ended_s
+    for disturbance in disturbances:
+        back_s = [disturbance.opened_s or disturbance.began_s]
+        for passage in (one for writer in writers for one in writer.passages):
+            if passage.disturbance == disturbance:
+                waited_s = max(passage.outage_s or 0.0, passage.first_s or 0.0)
+                back_s.append(disturbance.began_s + waited_s if passage.returned else disturbance.until_s)
+        yield disturbance.began_s, max(back_s) + SETTLED_S
+
+
+def _calm(
+    disturbed: Iterable[tuple[float, float]], began_s: float, ended_s: float
+) -> Iterator[tuple[float, float]]:
+    """What is left of a stretch of time without the disturbed ones."""
+    for first_s, last_s in sorted(disturbed):
+        if began_s < min(first_s, ended_s):
+            yield began_s, min(first_s, ended_s)
+        began_s = max(began_s, last_s)
+    if began_s < ended_s:
+        yield began_s, ended_s
 
 
 def _levels(
@@ -258,7 +319,7 @@ def _client(
     )
     pause_s = max((after - before for before, after in pairwise(stretch)), default=0.0)
     return ClientFigures(
-        client.name, client.does, client.kind, client.acks, len(row), pause_s, passages, times[-1]
+        client.name, client.does, client.kind, client.acks, len(row), pause_s, passages, times[-1], times[0]
     )
 
 

@@ -20,10 +20,12 @@ class Kind(StrEnum):
     DUPLICATED = "duplicated"
     REPEATED = "repeated by a retry"
     REORDERED = "reordered"
+    SHUFFLED = "reordered by a retry"
     PHANTOM = "phantom"
     UNREPORTED = "unreported"
     DIVERGED = "diverged"
     BEHIND = "behind"
+    NOT_READ = "not read"
     MOVED = "at another offset"
     STALE = "stale"
     HELD = "handed out late"
@@ -38,7 +40,7 @@ class Kind(StrEnum):
 LOSSES = frozenset({Kind.LOST, Kind.SALVAGED})
 # What the last read shows, and nothing else does.
 IN_LOGS = frozenset(Kind) - {Kind.STALE, Kind.HELD, Kind.REWOUND, Kind.REREAD}
-_DOCUMENTED = frozenset({Kind.REPEATED, Kind.UNREPORTED, Kind.HELD})
+_DOCUMENTED = frozenset({Kind.REPEATED, Kind.SHUFFLED, Kind.UNREPORTED, Kind.HELD})
 
 
 @dataclass(frozen=True, slots=True)

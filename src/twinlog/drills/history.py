@@ -44,7 +44,9 @@ class Happening(StrEnum):
     STOPPED = "stopped"  # client: the one that was stopped on purpose
     ERROR = "error"  # client: the reader that was told of one
     STEP = "step"  # anything else that a move did
+    LAST_READ = "last read"  # sites: those that are to be read
     UNREAD = "unread"  # site: the one whose last read failed
+    UNEQUAL = "unequal"  # the logs of the sites did not end alike in time
     NOTE = "note"
 
 
@@ -135,6 +137,18 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Extent:
+    """From where to where the last read read a partition at a site, whether anything was there or not."""
+
+    site: str
+    topic: str
+    partition: int
+    first: int
+    end: int
+    time_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Final:
     """A record that the last read found at a site."""
 
@@ -159,7 +173,7 @@ class Salvaged:
     time_s: float = 0.0
 
 
-Operation = Write | Read | Commit | Transaction | Event | Final | Salvaged
+Operation = Write | Read | Commit | Transaction | Event | Extent | Final | Salvaged
 # By their names in files; the order is that of the fields of `History`.
 KINDS: dict[str, type[Operation]] = {
     "write": Write,
@@ -167,6 +181,7 @@ KINDS: dict[str, type[Operation]] = {
     "commit": Commit,
     "transaction": Transaction,
     "event": Event,
+    "extent": Extent,
     "final": Final,
     "salvaged": Salvaged,
 }
@@ -181,6 +196,7 @@ class History:
     commits: tuple[Commit, ...] = ()
     transactions: tuple[Transaction, ...] = ()
     events: tuple[Event, ...] = ()
+    extents: tuple[Extent, ...] = ()
     finals: tuple[Final, ...] = ()
     salvaged: tuple[Salvaged, ...] = ()
 

@@ -71,9 +71,27 @@ class Index:
         return logs
 
     @cached_property
+    def extents(self) -> dict[str, dict[Partition, tuple[int, int]]]:
+        """Where each partition began and ended at each site that was read."""
+        extents: dict[str, dict[Partition, tuple[int, int]]] = {}
+        for one in self.history.extents:
+            extents.setdefault(one.site, {})[one.topic, one.partition] = (one.first, one.end)
+        return extents
+
+    @cached_property
+    def to_be_read(self) -> frozenset[str]:
+        """The sites that the last read was to read; empty if nobody wrote that there was one."""
+        return frozenset(site for event in self.events(Happening.LAST_READ) for site in event.data["sites"])
+
+    @cached_property
     def unread(self) -> frozenset[str]:
-        """The sites whose last read failed; what they hold nobody knows."""
-        return frozenset(str(event.data["site"]) for event in self.events(Happening.UNREAD))
+        """The sites that were not read whole in the end; what they hold nobody knows."""
+        failed = {str(event.data["site"]) for event in self.events(Happening.UNREAD)}
+        places = {place for extent in self.extents.values() for place in extent}
+        lacking = {
+            site for site in self.to_be_read if not places or not places <= self.extents.get(site, {}).keys()
+        }
+        return frozenset(failed | lacking)
 
     @property
     def log(self) -> Log:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from twinlog.drills.cast import USER, Names
-from twinlog.drills.history import Final, Salvaged
+from twinlog.drills.history import Extent, Final, Salvaged
 from twinlog.drills.reach import tuning_of
 from twinlog.mirror import stretch
 from twinlog.sites.home import Home
@@ -57,8 +57,8 @@ def wait_until_equal(home: Home, timeout_s: float) -> str:
     return f"the logs do not end alike after {timeout_s:g} s: {ends}"
 
 
-def finals(home: Home, site: str, names: Names) -> Iterator[Final]:
-    """Every record that a reader finds at a site."""
+def finals(home: Home, site: str, names: Names) -> Iterator[Extent | Final]:
+    """From where to where each partition was read at a site, and every record that a reader finds there."""
     places = mirrored(home)
     with Cluster(home.admin_access(site)) as cluster:
         ids = {topic.name: topic.id for topic in topics.describe(cluster, sorted({one for one, _ in places}))}
@@ -66,6 +66,7 @@ def finals(home: Home, site: str, names: Names) -> Iterator[Final]:
         ends = offsets.last_stable_offsets(cluster, places)
         for topic, partition in places:
             place = (topic, partition)
+            yield Extent(site, topic, partition, firsts[place], ends[place], time.time())
             if firsts[place] >= ends[place]:
                 continue
             for batch in stretch.batches(cluster, ids, topic, partition, firsts[place], ends[place]):

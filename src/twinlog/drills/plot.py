@@ -11,10 +11,11 @@ import math
 from dataclasses import dataclass
 from html import escape
 
+from twinlog.drills import series
 from twinlog.drills.content import visible
-from twinlog.drills.history import Happening, Outcome, Write
 from twinlog.drills.index import Index
 from twinlog.drills.marks import LABELLED, Label, bands_of, laid_out, marks_of
+from twinlog.drills.series import NO_SITE, sites_of
 from twinlog.drills.verdict import Verdict
 
 LEFT, RIGHT, ROW, AXIS = 48, 12, 16, 34
@@ -24,7 +25,6 @@ WORDS_FROM_PX = 700  # narrower plots have numbers for labels, and so have crowd
 MOST_LABELS_IN_WORDS = 30
 LONGEST_LABEL = 26
 POINT_PX = 3  # no bin is narrower than that
-NO_SITE = "site not known"
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,10 @@ def timeline(verdict: Verdict, width: int, name: str) -> str:
     scale = _Scale(max(verdict.seconds, 1.0), width)
     labels = _labels(verdict, scale)
     top = ROW * (max((label.row for label in labels), default=-1) + 1) + 8
-    lag = [
-        (event.time_s - index.began_s, float(event.data["records"]))
-        for event in index.events(Happening.LAG)
-        if event.data.get("records") is not None
-    ]
+    lag = [(at_s, float(records)) for at_s, records, _ in series.lag(index) if records is not None]
     bottom = top + WRITES_HEIGHT + (BETWEEN + LAG_HEIGHT if lag else 0)
     bin_s = _nice(max(1.0, scale.seconds * POINT_PX / width))
-    rates = _rates(index, bin_s, scale.seconds)
+    rates = series.rates(index, bin_s, scale.seconds)
     highest = max((max(row) for row in rates.values()), default=0.0)
     parts = [
         f'<svg class="timeline" role="img" aria-labelledby="{name}-title {name}-desc" '
@@ -87,29 +83,10 @@ def timeline(verdict: Verdict, width: int, name: str) -> str:
 
 def styles_of(index: Index) -> dict[str, str]:
     """The sites that acknowledged something, in order, with the classes that give them their colours."""
-    named = {_site(index, write) for write in index.history.writes if write.outcome is Outcome.OK}
-    known = sorted(named - {NO_SITE})
-    styles = {site: f"site-{number % 4}" for number, site in enumerate(known)}
-    return styles | ({NO_SITE: "site-none"} if NO_SITE in named else {})
-
-
-def _site(index: Index, write: Write) -> str:
-    """Who acknowledged a write; where its client cannot say, the site that was open at that time."""
-    if write.site is not None:
-        return write.site
-    opening = index.opening_before(write.time_s)
-    return str(opening.data["site"]) if opening is not None else NO_SITE
-
-
-def _rates(index: Index, bin_s: float, seconds: float) -> dict[str, list[float]]:
-    """Acknowledged writes per second, bin by bin."""
-    bins = int(seconds // bin_s) + 1
-    rates = {site: [0.0] * bins for site in styles_of(index)}
-    for write in index.history.writes:
-        if write.outcome is Outcome.OK and write.end_s is not None:
-            row = rates[_site(index, write)]
-            row[min(bins - 1, int((write.end_s - index.began_s) // bin_s))] += 1 / bin_s
-    return rates
+    return {
+        site: "site-none" if site == NO_SITE else f"site-{number % 4}"
+        for number, site in enumerate(sites_of(index))
+    }
 
 
 def _labels(verdict: Verdict, scale: _Scale) -> tuple[Label, ...]:

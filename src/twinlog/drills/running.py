@@ -7,6 +7,7 @@ there is a verdict: a story that ends by an error is judged by what was written 
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import signal
@@ -20,11 +21,13 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import psutil
 
 from twinlog import __version__
 from twinlog.drills import declaration, devices, disks, last_read, recording
+from twinlog.drills.content import JSON_FILE
 from twinlog.drills.faults import Faults
 from twinlog.drills.following import Following
 from twinlog.drills.history import Happening, Operation
@@ -78,6 +81,20 @@ class Ran:
     directory: Path
     report: Path
 
+    @property
+    def json_file(self) -> Path:
+        """Where all of it is, for programs."""
+        return self.directory / JSON_FILE
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict, and where it lies."""
+        return {
+            **self.verdict.as_json(),
+            "report": str(self.report),
+            "directory": str(self.directory),
+            "json": str(self.json_file),
+        }
+
 
 def run(scenario: Scenario, options: Options, progress: Progress) -> Ran:
     """Play a scenario; what was written down stays in its directory, the bus only if it is needed."""
@@ -97,7 +114,9 @@ def run(scenario: Scenario, options: Options, progress: Progress) -> Ran:
         raise
     report = options.report if options.report is not None else directory / "report.html"
     write_text(report, page(verdict))
-    return Ran(verdict, directory, report)
+    ran = Ran(verdict, directory, report)
+    write_text(ran.json_file, json.dumps(ran.as_json(), indent=1) + "\n")
+    return ran
 
 
 def _run(
@@ -248,12 +267,13 @@ def read_all(home: Home, following: Following, clients: Load, history: Path) -> 
 
         def equal() -> None:
             if behind := last_read.wait_until_equal(home, EQUAL_TIMEOUT_S):
-                recorder.event(Happening.NOTE, behind)
+                recorder.event(Happening.UNEQUAL, behind)
 
         def add(found: Iterable[Operation]) -> None:
             for one in list(found):  # half a log would look like a loss
                 recorder.add(one)
 
+        recorder.event(Happening.LAST_READ, "the last read begins", sites=list(home.bus.sites))
         trouble = _tried(equal, "the sites cannot be compared")
         for site in home.bus.sites:
             finals = last_read.finals(home, site, clients.names)

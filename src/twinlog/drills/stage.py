@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from twinlog.drills import last_read
+from twinlog.drills import last_read, probe
 from twinlog.drills.cast import Client, Program
 from twinlog.drills.faults import Faults
 from twinlog.drills.finding import Finding
@@ -116,6 +117,10 @@ class Stage:
     def readable(self, site: str) -> int:
         """How many records a reader finds at a site now."""
         return last_read.readable(self.home, site)
+
+    def probe(self, site: str) -> Counter[str]:
+        """What a site answers to writes with acks=all now, each tried once."""
+        return probe.probe(self.home, site, self.recorder)
 
     def _rest(self, clients: Sequence[Client]) -> None:
         if waiting := self.load.wait_until_going_on(BACK_TIMEOUT_S, clients):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from twinlog.drills import devices
+from twinlog.drills import devices, probe
 from twinlog.drills.faults import Fault, How
 from twinlog.drills.stage import FIT_TIMEOUT_S, Seen, Stage
 from twinlog.errors import SiteError
@@ -107,9 +107,15 @@ def under_min_isr(stage: Stage) -> None:
     found = stage.readable(stage.active)
     stage.pause.wait(WATCH_S)
     after = stage.load.counts()
+    answers = stage.probe(stage.active)
     written = sum(after[one.name] - before[one.name] for one in writers)
     stage.seen += [
-        Seen("writes with acks=all are refused meanwhile", written == 0, f"{written} in {WATCH_S:g} s"),
+        Seen("no write with acks=all succeeds meanwhile", written == 0, f"{written} in {WATCH_S:g} s"),
+        Seen(
+            "writes with acks=all are refused meanwhile, for want of copies in sync",
+            set(answers) == {probe.TOO_FEW_REFUSED},
+            f"of those tried once: {probe.said(answers)}",
+        ),
         Seen("reads go on meanwhile", found > 0, f"{found:,} records read"),
     ]
     stage.faults.heal(fault)

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from twinlog.drills import series
 from twinlog.drills.check import check
 from twinlog.drills.figures import ClientFigures, Figures, LevelFigures, measure
 from twinlog.drills.finding import Finding, Kind
-from twinlog.drills.history import History
+from twinlog.drills.history import Happening, History
 from twinlog.drills.index import Index
 from twinlog.drills.promises import Facts, Judged, Promise
 
@@ -73,6 +74,7 @@ class Verdict:
             "repeated": figures.counts.get(Kind.REPEATED, 0),
             "rto_s": {one.name: _rounded(one.rto_s) for one in figures.clients if one.passages},
             "rpo_s": {one.acks: _rounded(one.rpo_s) for one in levels},
+            "load_per_s": _rounded(figures.load_per_s),
             "longest_pause_s": _rounded(figures.longest_pause_s),
             "promises": [_promise(one) for one in self.judged],
             "acks": {one.acks: _level(one) for one in levels},
@@ -89,9 +91,16 @@ class Verdict:
                 for one in figures.disturbances
             ],
             "events": [
-                {"at_s": _rounded(one.time_s - began_s), "what": one.what.value, "text": one.text}
+                {
+                    "at_s": _rounded(one.time_s - began_s),
+                    "what": one.what.value,
+                    "text": one.text,
+                    "data": one.data,
+                }
                 for one in self.index.history.events
+                if one.what is not Happening.LAG
             ],
+            "timeline": series.as_json(self.index),
             "findings": [finding.as_json() for finding in self.findings],
             "seed": self.about.seed,
             "seconds": _rounded(self.seconds),
@@ -138,7 +147,14 @@ def _since(time_s: float | None, began_s: float) -> float | None:
 
 
 def _promise(one: Judged) -> dict[str, Any]:
-    return {"says": one.says, "kept": one.kept, "measured": one.measured, "findings": len(one.findings)}
+    return {
+        "says": one.says,
+        "kept": one.kept,
+        "measured": one.measured,
+        "findings": len(one.findings),
+        "most_s": _rounded(one.most_s),
+        "median_s": _rounded(one.median_s),
+    }
 
 
 def _level(one: LevelFigures) -> dict[str, Any]:

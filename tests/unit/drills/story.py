@@ -15,6 +15,7 @@ from twinlog.drills.finding import Finding
 from twinlog.drills.history import (
     Commit,
     Event,
+    Extent,
     Final,
     Happening,
     History,
@@ -164,7 +165,13 @@ class Story:
             for partition, log in self.log.items()
             for offset, value in enumerate(log)
         ]
-        told: list[Operation] = [*self.told, *finals, *self.salvage]
+        extents = [
+            Extent(site, TOPIC, partition, 0, len(log))
+            for site in ("a", "b")
+            for partition, log in self.log.items()
+        ]
+        last_read = Event(Happening.LAST_READ, self.now_s, "the last read begins", {"sites": ["a", "b"]})
+        told: list[Operation] = [*self.told, last_read, *extents, *finals, *self.salvage]
         if change is not None:
             change(told)
         return History.of(told)
@@ -178,6 +185,19 @@ class Story:
                 for one in told
                 if not (isinstance(one, Final) and one.value == value and (not sites or one.site in sites))
             ]
+
+        return self.history(drop)
+
+    def without_site(self, site: str, *, read: bool = True) -> History:
+        """The history with nothing found at a site: it was read and is empty, or was not read."""
+
+        def drop(told: list[Operation]) -> None:
+            told[:] = [one for one in told if not (isinstance(one, Final) and one.site == site)]
+            for place, one in enumerate(told):
+                if isinstance(one, Extent) and one.site == site:
+                    told[place] = replace(one, end=0)
+            if not read:
+                told[:] = [one for one in told if not (isinstance(one, Extent) and one.site == site)]
 
         return self.history(drop)
 

@@ -13,6 +13,7 @@ from twinlog.drills.finding import Finding, Kind
 from twinlog.drills.history import (
     Commit,
     Event,
+    Extent,
     Final,
     Happening,
     History,
@@ -134,6 +135,28 @@ def duplicate(plant: Plant) -> str:
     return write.value
 
 
+def copy(plant: Plant) -> str:
+    """A plain write stands five times, though its client was disturbed once."""
+    now_s = max(one.time_s for one in plant.told) + 1000.0
+    write = Write("rd-9", "librdkafka", "all", False, TOPIC, "rd-9:0", Outcome.OK, now_s, now_s + 0.2, "x")
+    plant.told += [Event(Happening.FAULT, now_s + 0.1, "a broker killed", {"fault": "late"}), write]
+    for _ in range(5):
+        plant.append(write.value, 0)
+    return write.value
+
+
+def swap(plant: Plant) -> str:
+    """Two writes of a plain client with one key stand in the wrong order, and were answered at once."""
+    now_s = max(one.time_s for one in plant.told) + 1.0
+    for number in (2, 1):
+        value = f"rd-9:{number}"
+        plant.told.append(
+            Write("rd-9", "librdkafka", "all", False, TOPIC, value, Outcome.OK, now_s, now_s + 0.01, "x")
+        )
+        plant.append(value, 0)
+    return "rd-9:1"
+
+
 def reorder(plant: Plant) -> str:
     """The last two writes of the story with key 0 change places, and nobody was told their offsets."""
     one, other = [
@@ -183,6 +206,28 @@ def fall_behind(plant: Plant) -> str:
     gone = plant.data.draw(st.sampled_from(list(last.values())))
     plant.told.remove(gone)
     return gone.value
+
+
+def not_read(plant: Plant) -> str:
+    """Nobody read the standby when all was over."""
+    standby = "b" if plant.active == "a" else "a"
+    plant.told[:] = [
+        one for one in plant.told if not (isinstance(one, Extent | Final) and one.site == standby)
+    ]
+    return ""
+
+
+def behead(plant: Plant) -> str:
+    """The standby lacks the first record of a log."""
+    gone = min(plant.finals("b" if plant.active == "a" else "a"), key=lambda one: (one.offset, one.partition))
+    plant.told.remove(gone)
+    return gone.value
+
+
+def give_up_waiting(plant: Plant) -> str:
+    """The standby did not get even in time."""
+    plant.told.append(Event(Happening.UNEQUAL, 1e4, "the logs do not end alike"))
+    return ""
 
 
 def vanish(plant: Plant) -> str:
@@ -270,11 +315,16 @@ def skip(plant: Plant) -> str:
 PLANTS: dict[Callable[[Plant], str], Kind] = {
     lose: Kind.LOST,
     duplicate: Kind.DUPLICATED,
+    copy: Kind.DUPLICATED,
+    swap: Kind.REORDERED,
     reorder: Kind.REORDERED,
     invent: Kind.PHANTOM,
     refuse: Kind.PHANTOM,
     diverge: Kind.DIVERGED,
     fall_behind: Kind.BEHIND,
+    not_read: Kind.NOT_READ,
+    behead: Kind.DIVERGED,
+    give_up_waiting: Kind.BEHIND,
     vanish: Kind.VANISHED,
     misplace: Kind.MOVED,
     acknowledge_late: Kind.STALE,

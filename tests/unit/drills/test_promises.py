@@ -194,7 +194,8 @@ def test_log_that_could_not_be_read_keeps_no_promise_about_records_and_proves_no
     sites: Sequence[str],
 ) -> None:
     history = unread(worked(), *sites)
-    assert judge(history, (), About("x")).findings == ()
+    found = judge(history, (), About("x")).findings
+    assert [(one.kind, one.what.split()[0]) for one in found] == [(Kind.NOT_READ, site) for site in sites]
     for promise in (
         AtMost("lost", LOSSES),
         AtMost("same", frozenset({Kind.DIVERGED})),
@@ -207,6 +208,15 @@ def test_log_that_could_not_be_read_keeps_no_promise_about_records_and_proves_no
         )
     assert judged(history, NOT_TWO).kept
     assert (judge(history, (), About("x")).as_json()["lost"] is None) is ("a" in sites)
+
+
+def test_history_that_does_not_say_what_was_to_be_read_keeps_no_promise_about_records() -> None:
+    history = worked()
+    silent = replace(
+        history, events=tuple(one for one in history.events if one.what is not Happening.LAST_READ)
+    )
+    told = judged(silent, AtMost("same", frozenset({Kind.DIVERGED})))
+    assert not told.kept and told.measured.startswith("unknown: nobody wrote down")
 
 
 def test_story_that_was_cut_short_fails_with_its_reason_whatever_was_kept() -> None:

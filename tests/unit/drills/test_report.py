@@ -176,12 +176,14 @@ def test_long_list_is_cut_off_and_says_so() -> None:
     story = Story()
     story.write()
     history = story.history()
-    strangers = tuple(Final("a", "orders", 1, number, f"ghost:{number}", 0) for number in range(250))
-    verdict = judge(History(history.writes, events=history.events, finals=strangers), [], ABOUT)
+    strangers = tuple(
+        Final(site, "orders", 1, number, f"ghost:{number}", 0) for number in range(250) for site in ("a", "b")
+    )
+    verdict = judge(replace(history, finals=(*history.finals, *strangers)), [], ABOUT)
     source = page(verdict)
     assert source.count("nobody sent it") == FINDINGS_SHOWN
-    assert "50 more are in the JSON." in source
-    assert len(verdict.as_json()["findings"]) == 251
+    assert "50 more are in verdict.json." in source
+    assert len(verdict.as_json()["findings"]) == 250
 
 
 @pytest.mark.parametrize("width", [360, 1080])
@@ -230,3 +232,12 @@ def test_labels_never_cover_each_other_nor_leave_the_plot(told: list[tuple[float
         assert right <= max(width, len(label.text) * CHARACTER_PX) + 1e-6
         assert all(right <= left or label.left >= end for left, end in rows.setdefault(label.row, []))
         rows[label.row].append((label.left, right))
+
+
+def test_both_reports_say_where_everything_is_and_how_large_the_load_was() -> None:
+    verdict = eventful()
+    verdict = replace(verdict, figures=replace(verdict.figures, load_per_s=503.6))
+    for text in (terminal(verdict), "".join(Page(page(verdict)).text)):
+        flat = " ".join(text.split())
+        assert "verdict.json, in the directory of the history, has all of this" in flat
+        assert "load: 504 writes/s were acknowledged outside disturbances" in flat

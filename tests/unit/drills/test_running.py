@@ -131,7 +131,8 @@ def test_sites_that_cannot_be_read_are_named_and_written_down(ground: Ground) ->
         "the last read of salvage",
     ]
     events = ground.history("final.jsonl").events
-    assert [(one.what, one.data["site"]) for one in events] == [
-        (Happening.UNREAD, "a"),
-        (Happening.UNREAD, "b"),
+    assert [(one.what, one.data) for one in events] == [
+        (Happening.LAST_READ, {"sites": ["a", "b"]}),
+        (Happening.UNREAD, {"site": "a"}),
+        (Happening.UNREAD, {"site": "b"}),
     ]

@@ -10,7 +10,7 @@ from tests.unit.drills.story import Story
 from twinlog.drills.cast import TWIN
 from twinlog.drills.history import Outcome
 from twinlog.drills.load import Successes
-from twinlog.drills.promises import AtMost, Listed, LostWithinLag, NoError
+from twinlog.drills.promises import NOT_TWO, AtMost, Listed, LostWithinLag, NoError
 from twinlog.drills.scenarios import ALL, SCENARIOS, Scenario, scenario
 from twinlog.drills.verdict import About, judge
 from twinlog.errors import UsageError
@@ -69,3 +69,28 @@ def test_sites_have_as_many_brokers_as_asked_for_and_never_fewer_than_the_story_
     assert (size.brokers, size.standby_brokers, size.controllers) == (3, 3, 1)
     with pytest.raises(UsageError, match="needs 3 brokers a site"):
         scenario("broker-dies").with_brokers(2)
+
+
+@pytest.mark.parametrize(("name", "kept"), [("agent-hangs", False), ("site-wakes", True)])
+def test_drill_of_a_hanging_agent_shows_nothing_where_the_old_site_acknowledged_nothing(
+    name: str, kept: bool
+) -> None:
+    story = Story()
+    story.write()
+    (promise,) = (
+        one for one in scenario(name).promises if isinstance(one, Listed) and one.kinds == NOT_TWO.kinds
+    )
+    told = judge(story.history(), (promise,), About("x")).judged[1]
+    assert (told.kept, told.measured) == (kept, "0 listed")
+
+
+@pytest.mark.parametrize("acks", ["all", "twin"])
+def test_error_of_a_writer_at_each_level_breaks_the_drill_of_brokers(acks: str) -> None:
+    story = Story()
+    for level in ("all", "twin"):
+        story.write(f"c-{level}", acks=level, outcome=Outcome.UNKNOWN if level == acks else Outcome.OK)
+        story.write(f"c-{level}", acks=level)
+    story.read()
+    promises = [one for one in scenario("broker-dies").promises if isinstance(one, NoError)]
+    told = judge(story.history(), promises, About("x")).judged[1:-1]
+    assert [one.kept for one in told] == [acks != "all", acks != "twin"]

@@ -329,3 +329,63 @@ def test_json_has_the_verdict_the_numbers_and_every_finding() -> None:
     assert [one["value"] for one in told["findings"]] == ["java-1:2"]
     assert [one["kept"] for one in told["promises"]].count(False) == 1
     assert told["disturbances"][0]["detected_s"] == pytest.approx(2.01)
+
+
+def test_json_has_the_lag_and_the_rates_of_the_timeline_and_what_events_carry() -> None:
+    story = both_levels()
+    story.event(Happening.LAG, records=7, seconds=0.25)
+    story.event(Happening.LAG, records=None, seconds=None)
+    story.switchover()
+    story.tick(5.0)
+    story.write()
+    told = json.loads(json.dumps(verdict(story.history()).as_json()))
+    assert [(one["records"], one["seconds"]) for one in told["timeline"]["lag"]] == [(7, 0.25), (None, None)]
+    assert told["timeline"]["every_s"] == 1.0
+    rates = told["timeline"]["writes_per_s"]
+    assert {site: sum(row) for site, row in rates.items()} == {"a": 2.0, "b": 1.0}
+    assert [place for place, rate in enumerate(rates["b"]) if rate] == [5]
+    assert "lag" not in {one["what"] for one in told["events"]}
+    opened = [one["data"] for one in told["events"] if one["what"] == "opened"]
+    assert opened[-1] == {"site": "b", "planned": True}
+
+
+def paced(seconds: float, story: Story) -> None:
+    """A write every tenth of a second."""
+    for _ in range(int(seconds * 10)):
+        story.write()
+        story.tick(0.08)
+
+
+def test_load_is_measured_where_nothing_is_disturbed_and_writers_are_back() -> None:
+    story = Story()
+    paced(10.0, story)
+    story.event(Happening.FAULT, "a broker killed", fault="x", site="a")
+    story.tick(20.0)
+    for _ in range(500):  # what had to wait
+        story.write()
+    story.event(Happening.HEALED, "a broker killed: healed", fault="x")
+    story.tick(1.0)
+    paced(10.0, story)
+    told = verdict(story.history())
+    assert told.figures.load_per_s == pytest.approx(10.0, rel=0.05)
+    assert told.as_json()["load_per_s"] == pytest.approx(10.0, rel=0.05)
+
+
+def test_load_of_a_drill_that_was_disturbed_all_the_time_is_not_known() -> None:
+    story = Story()
+    story.write()
+    story.event(Happening.FAULT, "a broker killed", fault="x", site="a")
+    paced(10.0, story)
+    assert verdict(story.history()).as_json()["load_per_s"] is None
+
+
+def test_promise_about_time_has_its_numbers_in_the_json() -> None:
+    story = both_levels()
+    story.switchover()
+    story.tick(3.0)
+    story.write()
+    story.write(acks="twin")
+    told = verdict(story.history(), Within("back", 8.0), AtMost("lost", LOSSES)).as_json()["promises"]
+    back, lost = (one for one in told if one["says"] in ("back", "lost"))
+    assert 3.0 < back["median_s"] <= back["most_s"] < 4.0
+    assert lost["most_s"] is None
