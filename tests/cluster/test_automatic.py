@@ -299,6 +299,6 @@ def test_moves_with_leases_are_ended_by_others_when_each_is_killed(voting: Bus) 
 
 
 @pytest.mark.drill
-@pytest.mark.parametrize("name", ["site-dies", "site-hangs"])
+@pytest.mark.parametrize("name", ["site-dies", "site-hangs", "site-comes-home"])
 def test_drill_in_which_nobody_confirms_keeps_its_promises(tmp_path: Path, name: str) -> None:
     held_but_for_time(drill(tmp_path, name, "--promote", "automatic", "--seed", "1"))
