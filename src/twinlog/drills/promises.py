@@ -101,7 +101,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Shown:
-    """One client had some findings that other promises excuse: else the scenario has not shown how it fares."""
+    """One client had findings that other promises excuse: else nobody has seen how it fares with them."""
 
     says: str
     kinds: frozenset[Kind]

@@ -172,7 +172,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 *ALWAYS,
                 *WITH_FAILOVER,
                 Shown(
-                    f"the standby lacked acknowledged writes of {IDEMPOTENT.name}, which goes on all the same",
+                    f"the standby lacked acknowledged writes of {IDEMPOTENT.name}",
                     LOSSES,
                     IDEMPOTENT.name,
                 ),
