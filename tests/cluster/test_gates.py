@@ -10,14 +10,14 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from dnslib import DNSRecord
-from kafka import KafkaProducer
-from kafka.errors import KafkaTimeoutError
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.errors import GroupAuthorizationFailedError, KafkaTimeoutError, TopicAuthorizationFailedError
 
 from tests.cluster import programs
 from tests.cluster.conftest import Bus, MakeBus
@@ -198,6 +198,41 @@ def test_kcat_reads_on_at_the_other_site_and_writes_there_when_it_is_called_agai
     assert list(dict.fromkeys(line for line in lines if line.startswith(b"kcat-"))) == batches[0] + batches[1]
 
 
+def test_kafka_python_is_refused_behind_a_switchover_and_goes_on_when_it_is_opened_again(gated: Bus) -> None:
+    """What `limits` says: the old site, which it never leaves, is the standby now."""
+    writing = kafka_python_settings(client_settings(gated), KafkaProducer.DEFAULT_CONFIG)
+    reading = in_group(gated, "python")
+    with closing(KafkaProducer(**writing)) as producer, closing(KafkaConsumer("calm", **reading)) as consumer:
+        assert producer.send("calm", b"python-0").get(timeout=WAIT_S)
+        wait_for("it is read", lambda: b"python-0" in polled(consumer))
+        consumer.commit()
+        gated.done("switchover")
+        with pytest.raises(TopicAuthorizationFailedError):
+            producer.send("calm", b"refused").get(timeout=WAIT_S)
+        with pytest.raises(GroupAuthorizationFailedError):
+            wait_for("it is refused", lambda: bool(polled(consumer)))
+    with closing(KafkaProducer(**writing)) as producer, closing(KafkaConsumer("calm", **reading)) as consumer:
+        assert producer.send("calm", b"python-1").get(timeout=WAIT_S)
+        read: list[bytes] = []
+
+        def has_come() -> bool:
+            read.extend(polled(consumer))
+            return bool(read)
+
+        wait_for("it is read", has_come)
+    assert read == [b"python-1"]
+
+
+def in_group(bus: Bus, name: str) -> dict[str, object]:
+    """Settings of a member of a group, for kafka-python."""
+    own = {"group_id": name, "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    return kafka_python_settings(client_settings(bus), KafkaConsumer.DEFAULT_CONFIG) | own
+
+
+def polled(consumer: KafkaConsumer) -> list[bytes]:
+    return [record.value for records in consumer.poll(500).values() for record in records]
+
+
 def test_behind_a_failover_assigned_consumers_can_seek_and_kafka_python_has_to_be_started_again(
     gated: Bus,
 ) -> None:
@@ -209,6 +244,8 @@ def test_behind_a_failover_assigned_consumers_can_seek_and_kafka_python_has_to_b
     own = {"group.id": "assigned", "auto.offset.reset": "error", "enable.auto.commit": False}
     consumer = Consumer({**settings, **own}, logger=LOG)
     read = Assigned(consumer)
+    member = KafkaConsumer("calm", **in_group(gated, "left"))
+    wait_for("a member reads", lambda: b"before" in polled(member))
     home = gated.home()
     with Cluster(home.admin_access("a")) as one, Cluster(home.admin_access("b")) as other:
         wait_for("the standby has all", lambda: end_of_calm(one) == end_of_calm(other))
@@ -221,11 +258,13 @@ def test_behind_a_failover_assigned_consumers_can_seek_and_kafka_python_has_to_b
     for value in after:
         assert new.send("calm", value).get(timeout=WAIT_S)
     wait_for("the next records are read", lambda: read.goes_on() and after[-1] in read.values)
+    assert polled(member) == []  # nobody tells it that there is more
     with pytest.raises(KafkaTimeoutError):  # it has asked the lost site's brokers, and nobody else
         stuck.get(timeout=WAIT_S)
     assert [value for value in read.values if value.startswith(b"after-")] == after
     assert read.values.count(b"before") == 1
     consumer.close()
+    member.close(autocommit=False)
     new.close()
     old.close(timeout=WAIT_S)
 
