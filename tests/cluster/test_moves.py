@@ -63,6 +63,7 @@ from twinlog.wire.tls import context_for
 pytestmark = pytest.mark.cluster
 
 IDLE = 500  # connections
+SHARED = 1  # the partition of a transaction; the load writes there too
 COMMIT_S = 10.0  # for an answer, which may never come from a coordinator that is gone
 # A member of a group that knows the gate and nothing else, in a process that can be stopped.
 MEMBER = """
@@ -379,7 +380,7 @@ def open_transaction(settings: dict[str, str]) -> Iterator[Producer]:
     def go_on() -> None:
         with suppress(KafkaException):
             while not stopping.wait(0.1):
-                producer.produce("orders", "open", partition=0)
+                producer.produce("orders", "open", partition=SHARED)
                 producer.poll(0)
 
     thread = threading.Thread(target=go_on)
@@ -415,8 +416,9 @@ def test_a_transaction_that_is_open_at_a_switchover_is_aborted_and_its_name_work
         new = Producer({**settings, "transactional.id": "open"}, logger=LOG)
         new.init_transactions(WAIT_S)
         new.begin_transaction()
-        new.produce("orders", "opened again", partition=0)
+        new.produce("orders", "opened again", partition=SHARED)
         new.commit_transaction(WAIT_S)
+        wait_for("records stand behind its end", load.goes_on())
     check(moving, load)  # both sites show readers of committed records the same
     seen = set(records_at(moving, before).values())
     assert "opened again" in seen
