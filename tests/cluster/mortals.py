@@ -1,7 +1,8 @@
 """Processes that carry out a move and are killed in it, one after another: every step is taken twice.
 
-Each takes the step that the one before it took last, because nobody wrote down that it was done, then one
-more, and is gone. Tests use them in place of a traffic manager that is killed: they run what it runs.
+The first begins the move, takes its first step, and is gone. Each that follows takes the step that the one
+before it took last, because nobody wrote down that it was done, then one more, and is gone as well. Tests use
+them in place of a traffic manager that is killed: they run what it runs.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ import subprocess
 import sys
 
 from tests.cluster.conftest import Bus
-from twinlog.traffic.crossing import HANDS
-from twinlog.traffic.moves import Kind
+from twinlog.traffic.moves import STEPS, Kind
 
-# Takes the step that was begun, and the next one, and is gone before it has written that down.
+# Takes the step that was begun, if there is one, and the next one; is gone before it has written that down.
 ONE_STEP = """
 import os, signal, sys
 from pathlib import Path
@@ -38,7 +38,7 @@ def mortal(hand):
     def take(ground, move):
         after = hand(ground, move)
         taken.append(move.step)
-        if len(taken) == 2:
+        if len(taken) == last:
             print(move.step, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         return after
@@ -49,7 +49,9 @@ def mortal(hand):
 hands = crossing.HANDS[kind]
 crossing.HANDS = {kind: {step: mortal(hand) for step, hand in hands.items()}}
 with Ground(Home(load(path, os.environ).bus, path), Silent()) as ground:
-    crossing.carry_out(ground, beginning.unfinished(ground, kind) or begin(ground))
+    begun = beginning.unfinished(ground, kind)
+    last = 1 if begun is None else 2
+    crossing.carry_out(ground, begun or begin(ground))
 """
 
 
@@ -75,4 +77,5 @@ def killed_at_every_step(bus: Bus, kind: Kind) -> None:
         if code == 0:
             break
         died_after.append(step)
-    assert len(died_after) == len(HANDS[kind]) - 1
+    # Each was the last step of one and the first of the next; the last step's second time ended the move.
+    assert died_after == [str(step) for step in STEPS[kind][:-1]]

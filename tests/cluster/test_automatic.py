@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.mortals import killed_at_every_step
-from tests.cluster.test_drills import drill, held_but_for_time
 from twinlog.errors import SiteError, TwinlogError
 from twinlog.progress import Silent
 from twinlog.sites import processes
@@ -296,9 +294,3 @@ def test_moves_with_leases_are_ended_by_others_when_each_is_killed(voting: Bus) 
     assert writer.errors == []
     assert len(writer.acknowledged) == writer.sent
     wait_until_whole(voting)
-
-
-@pytest.mark.drill
-@pytest.mark.parametrize("name", ["site-dies", "site-hangs"])
-def test_drill_in_which_nobody_confirms_keeps_its_promises(tmp_path: Path, name: str) -> None:
-    held_but_for_time(drill(tmp_path, name, "--promote", "automatic", "--seed", "1"))

@@ -187,6 +187,12 @@ def test_scenario_keeps_its_promises(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.drill
+@pytest.mark.parametrize("name", ["site-dies", "site-hangs", "site-comes-home"])
+def test_drill_in_which_nobody_confirms_keeps_its_promises(tmp_path: Path, name: str) -> None:
+    held_but_for_time(drill(tmp_path, name, "--promote", "automatic", "--seed", "1"))
+
+
+@pytest.mark.drill
 def test_switchover_and_back_three_times_under_500_writes_a_second(tmp_path: Path) -> None:
     writers = sum(client.writes for client in SCENARIOS["switchover-and-back"].clients)
     rate = str(math.ceil(WRITES_PER_S / writers))

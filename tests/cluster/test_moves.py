@@ -11,20 +11,24 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import KafkaException, Producer
 
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.mortals import killed_at_every_step, one_step
 from tests.cluster.moving import (
     FILE,
+    LOG,
     PARTITIONS,
     WAIT_S,
     active_site,
@@ -51,10 +55,16 @@ from twinlog.traffic.ground import Ground
 from twinlog.traffic.moves import STEPS, Kind, Move, Step
 from twinlog.traffic.risks import Source
 from twinlog.wire import roles
+from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import Cluster
+from twinlog.wire.connection import Connection
+from twinlog.wire.tls import context_for
 
 pytestmark = pytest.mark.cluster
 
+IDLE = 500  # connections
+SHARED = 1  # the partition of a transaction; the load writes there too
+COMMIT_S = 10.0  # for an answer, which may never come from a coordinator that is gone
 # A member of a group that knows the gate and nothing else, in a process that can be stopped.
 MEMBER = """
 import json, sys
@@ -249,6 +259,7 @@ class Told(Silent):
 
 
 def test_a_switchover_is_ended_by_others_when_each_is_killed(moving: Bus) -> None:
+    moving.done("traffic", "pause")  # else the manager would be quicker
     with load_on(moving, "killed") as load:
         killed_at_every_step(moving, Kind.SWITCHOVER)
         assert active_site(moving) == "b"
@@ -318,7 +329,7 @@ def salvaged_values(bus: Bus) -> set[str]:
 def test_the_manager_ends_what_another_has_begun(moving: Bus) -> None:
     before = active_site(moving)
     moving.done("traffic", "pause")
-    one_step(moving, Kind.SWITCHOVER)  # clients are fenced, and their rights are gone
+    one_step(moving, Kind.SWITCHOVER)  # clients are fenced
     moving.done("traffic", "resume")
     wait_for("the manager went on", lambda: active_site(moving) == other_site(before))
     with Ground(moving.home(), Silent()) as ground:
@@ -342,6 +353,76 @@ def test_a_manager_that_is_killed_changes_nothing_for_clients(moving: Bus) -> No
         moving.done("traffic", "up")
         wait_for("clients go on", load.goes_on())
     check(moving, load)
+
+
+def test_a_switchover_succeeds_with_many_idle_clients_that_have_logged_in(moving: Bus) -> None:
+    before, home = active_site(moving), moving.home()
+    access, layout = home.user_access("app", before), home.layout(before)
+    tls = context_for(access)
+    place = HostPort.parse(access.bootstrap[0])
+    with load_on(moving, "crowded") as load, ExitStack() as stack:
+        for _ in range(IDLE):
+            stack.enter_context(closing(Connection(place, access, tls=tls)))
+        assert len(fencing.clients(layout, fencing.brokers(layout))) > IDLE
+        moving.done("switchover")
+        assert active_site(moving) == other_site(before)
+        wait_for("clients go on", load.goes_on())
+    check(moving, load)
+
+
+@contextmanager
+def open_transaction(settings: dict[str, str]) -> Iterator[Producer]:
+    """One that goes on writing in its transaction until it is refused."""
+    stopping, producer = threading.Event(), Producer({**settings, "transactional.id": "open"}, logger=LOG)
+    producer.init_transactions(WAIT_S)
+    producer.begin_transaction()
+
+    def go_on() -> None:
+        with suppress(KafkaException):
+            while not stopping.wait(0.1):
+                producer.produce("orders", "open", partition=SHARED)
+                producer.poll(0)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield producer
+    finally:
+        stopping.set()
+        thread.join(WAIT_S)
+
+
+def refusal(ground: Ground) -> str:
+    try:
+        beginning.switchover(ground)
+    except SiteError as error:
+        return str(error)
+    return ""
+
+
+def test_a_transaction_that_is_open_at_a_switchover_is_aborted_and_its_name_works_at_the_new_active(
+    moving: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, settings = active_site(moving), client_settings(moving)
+    with load_on(moving, "around") as load, open_transaction(settings) as old:
+        with monkeypatch.context() as patch, Ground(moving.home(), Silent()) as ground:
+            patch.setattr(beginning, "MOST_LAG_S", 2.0)
+            wait_for("it is open for too long", lambda: "transaction 'open' is open" in refusal(ground))
+        moving.done("switchover")
+        assert active_site(moving) == other_site(before)
+        wait_for("clients go on", load.goes_on())
+        with pytest.raises(KafkaException):
+            old.commit_transaction(COMMIT_S)
+        new = Producer({**settings, "transactional.id": "open"}, logger=LOG)
+        new.init_transactions(WAIT_S)
+        new.begin_transaction()
+        new.produce("orders", "opened again", partition=SHARED)
+        new.commit_transaction(WAIT_S)
+        wait_for("records stand behind its end", load.goes_on())
+    check(moving, load)  # both sites show readers of committed records the same
+    seen = set(records_at(moving, before).values())
+    assert "opened again" in seen
+    assert "open" not in seen
 
 
 def test_state_directory_has_no_half_written_move(moving: Bus) -> None:

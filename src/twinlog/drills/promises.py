@@ -108,6 +108,24 @@ class Listed:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """One client had findings that other promises excuse: else nobody has seen how it fares with them."""
+
+    says: str
+    kinds: frozenset[Kind]
+    client: str
+
+    def covers(self, finding: Finding) -> bool:
+        """It excuses nothing."""
+        return False
+
+    def judge(self, facts: Facts) -> Judged:
+        """Count."""
+        found = sum(one.kind in self.kinds and one.client == self.client for one in facts.findings)
+        return Judged(self.says, found > 0, str(found))
+
+
+@dataclass(frozen=True)
 class LostWithinLag:
     """Only writes that the standby did not have yet may be lost, none older than the lag, all salvaged.
 

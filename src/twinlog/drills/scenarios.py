@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from twinlog.drills import apart, hazards, partition, stories, upgrade
-from twinlog.drills.cast import EVERYBODY, TWIN_READER, Client
+from twinlog.drills.cast import EVERYBODY, IDEMPOTENT, TWIN_READER, Client
 from twinlog.drills.figures import READS
-from twinlog.drills.finding import Kind
+from twinlog.drills.finding import LOSSES, Kind
 from twinlog.drills.promises import (
     ALWAYS,
     NOT_TWO,
@@ -23,6 +23,7 @@ from twinlog.drills.promises import (
     LostWithinLag,
     NoError,
     Promise,
+    Shown,
     Within,
 )
 from twinlog.drills.stage import Stage
@@ -171,6 +172,11 @@ SCENARIOS: Mapping[str, Scenario] = {
             (
                 *ALWAYS,
                 *WITH_FAILOVER,
+                Shown(
+                    f"the standby lacked acknowledged writes of {IDEMPOTENT.name}",
+                    LOSSES,
+                    IDEMPOTENT.name,
+                ),
                 Within(
                     f"writers are back {FAILOVER_AFTER_S + 3:g} s after the loss and after the move home",
                     FAILOVER_AFTER_S + 3.0,

@@ -64,6 +64,7 @@ class PartitionStatus:
     bytes_per_s: float | None = None
     waiting_for: str = ""
     trouble: str = ""
+    stable_end: int | None = None  # of the active: what is behind it waits for an open transaction
 
 
 @dataclass
@@ -141,6 +142,7 @@ class Watch:
                     self._rate(key, told.bytes, now) if told else None,
                     self._holding(key, stable[key], active[key]),
                     told.trouble if told else "",
+                    stable[key],
                 )
             )
         return self._put_together(board, runs, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from twinlog.errors import SiteError, TwinlogError, UsageError
 from twinlog.mirror import link
@@ -15,7 +15,9 @@ from twinlog.traffic.ground import Ground
 from twinlog.traffic.journal import Journal
 from twinlog.traffic.moves import COMMANDS, Kind, Move
 from twinlog.traffic.returning import why_not_cut
+from twinlog.wire import transactions
 from twinlog.wire.cluster import Cluster, Patience
+from twinlog.wire.offsets import TopicPartition
 
 MOST_LAG_S = 30.0  # more, and draining would be a long outage
 LOOK_AGAIN_S = 0.1
@@ -82,6 +84,12 @@ def switchover(ground: Ground) -> Move:
                 f"the standby is more than {MOST_LAG_S:g} s behind, so long would clients wait: {lacking}",
                 hint="twinlog link status",
             )
+    if held := _held_back(ground, source, {(one.topic, one.partition) for one in found.partitions}):
+        raise SiteError(
+            f"transaction '{held.id}' is open for more than {MOST_LAG_S:g} s,"
+            " and what was written behind it would be copied while clients wait",
+            hint=f"twinlog transactions abort {held.id}",
+        )
     term = electorate.next_term(home)
     return Move.begin(Kind.SWITCHOVER, home.bus.bus, (source, target), term, begun_at=time.time())
 
@@ -94,12 +102,16 @@ def still_lacks(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], object] | None = None,
 ) -> str:
-    """What the standby still lacks, after so long, of all that the active had at the first look.
+    """What the standby still lacks, after so long, of all that it could have had at the first look.
 
     One look cannot tell since when something is missing, so the lag in seconds is measured: it is as long
-    as the standby takes to come to where the active was. Empty as soon as it is there.
+    as the standby takes to come to where the active was. Empty as soon as it is there. What stands behind an
+    open transaction nobody can copy, and the switchover ends those itself.
     """
-    wanted = {(one.topic, one.partition): one.active_end for one in first.partitions}
+    wanted = {
+        (one.topic, one.partition): one.active_end if one.stable_end is None else one.stable_end
+        for one in first.partitions
+    }
     pause = wait if wait is not None else threading.Event().wait
     deadline, found = clock() + most_s, first
     while True:
@@ -114,6 +126,19 @@ def still_lacks(
             return f"{one.topic}-{one.partition} is at {one.standby_end}, and the active was at {end}"
         pause(LOOK_AGAIN_S)
         found = look()
+
+
+def _held_back(
+    ground: Ground, site: str, mirrored: Container[TopicPartition]
+) -> transactions.Described | None:
+    """A transaction that has held back what is mirrored for longer than clients should wait for it."""
+    cluster, latest_ms = ground.cluster(site), (time.time() - MOST_LAG_S) * 1000
+    for one in transactions.unsettled(cluster):
+        found = transactions.describe(cluster, one.id)
+        is_old = found is not None and found.started_ms is not None and found.started_ms < latest_ms
+        if found is not None and is_old and any(place in mirrored for place in found.partitions):
+            return found
+    return None
 
 
 def failover(ground: Ground, why: str, *, force: bool = False) -> Move:

@@ -21,7 +21,17 @@ from twinlog.drills.history import (
     Transaction,
     Write,
 )
-from twinlog.drills.promises import ALWAYS, NOT_TWO, AtMost, Judged, LostWithinLag, NoError, Promise, Within
+from twinlog.drills.promises import (
+    ALWAYS,
+    NOT_TWO,
+    AtMost,
+    Judged,
+    LostWithinLag,
+    NoError,
+    Promise,
+    Shown,
+    Within,
+)
 from twinlog.drills.scenarios import SCENARIOS
 from twinlog.drills.verdict import STORY_ENDED, About, judge
 
@@ -127,6 +137,17 @@ def test_lag_that_was_measured_once_grows_until_the_fault() -> None:
 
 def test_lag_of_the_other_direction_says_nothing() -> None:
     assert not lost_with(9.0, opened_anew=True).kept
+
+
+@pytest.mark.parametrize("client", ["rd-idempotent", "java-1"])
+def test_client_that_has_lost_nothing_has_not_shown_how_it_fares_with_a_loss(client: str) -> None:
+    story = Story()
+    story.write(client, mirrored=False)
+    story.failover()
+    story.write("rd-idempotent")
+    told = judged(story.history(), Shown("lacked", LOSSES, "rd-idempotent"))
+    lost = client == "rd-idempotent"
+    assert (told.kept, told.measured) == (lost, str(int(lost)))
 
 
 def moves(*outages_s: float) -> History:

@@ -50,5 +50,11 @@ def test_standby_that_does_not_come_there_in_time_is_too_far_behind() -> None:
     assert 30.0 < bus.now_s < 31.0
 
 
+def test_what_stands_behind_an_open_transaction_is_not_waited_for() -> None:
+    look = seen((9, 9), (900, 10))
+    look.partitions[1].stable_end = 10
+    assert Bus(look).lacks() == ""
+
+
 def test_partition_that_came_later_does_not_count() -> None:
     assert Bus(seen((5, 4)), seen((5, 5), (80, 0))).lacks() == ""
