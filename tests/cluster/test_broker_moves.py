@@ -246,8 +246,36 @@ def test_partitions_are_moved_and_a_broker_is_restarted_under_load_without_a_los
     assert bus.json("plan") == []
 
 
-def verified_by_kafka(bus: Bus, plan: Path, directory: Path) -> bool:
-    """Ask Kafka's own tool whether the move in a file of ours is complete."""
+def test_kafkas_tool_executes_a_plan_of_ours_and_its_proposal_is_run_here(bus: Bus, tmp_path: Path) -> None:
+    plan, chosen, proposal = (tmp_path / name for name in ("plan.json", "topics.json", "proposal.json"))
+    bus.done("move", "plan", "--topic", "pairs", "--without", "3", "--write", str(plan))
+    told = reassigned_by_kafka(bus, tmp_path, "--execute", "--reassignment-json-file", str(plan))
+    assert "Successfully started partition reassignment" in told, told
+    deadline = Deadline(ENDS_WITHIN_S)
+    while not verified_by_kafka(bus, plan, tmp_path):
+        assert not deadline.passed, "the move that Kafka's tool began does not end"
+    assert placed(bus, plan) and all(3 not in held for held in replicas(bus, "pairs"))
+    # Each partition has a copy on broker 1 now, so that every one has something to move.
+    chosen.write_text(json.dumps({"version": 1, "topics": [{"topic": "pairs"}]}))
+    words = ["--topics-to-move-json-file", str(chosen), "--broker-list", "2,3"]
+    told = reassigned_by_kafka(bus, tmp_path, "--generate", *words)
+    current, proposed = (line for line in told.splitlines() if line.startswith("{"))
+    proposal.write_text(proposed)
+    assert current != proposed
+    assert bus.json("move", "run", "--from-file", str(proposal))["partitions"] == len(replicas(bus, "pairs"))
+    assert placed(bus, proposal) and all(1 not in held for held in replicas(bus, "pairs"))
+    assert verified_by_kafka(bus, proposal, tmp_path)
+
+
+def placed(bus: Bus, file: Path) -> bool:
+    """True if the copies of `pairs` are where a file wants them."""
+    there = replicas(bus, "pairs")
+    entries = json.loads(file.read_text())["partitions"]
+    return all(there[entry["partition"]] == tuple(entry["replicas"]) for entry in entries)
+
+
+def reassigned_by_kafka(bus: Bus, directory: Path, *words: str) -> str:
+    """Call Kafka's own tool for reassignments as the administrator; returns what it printed."""
     access = bus.home().admin_access("a")
     client = Client("admin", access, Tuning(), StoreType.PEM, directory)
     properties = directory / "admin.properties"
@@ -257,11 +285,18 @@ def verified_by_kafka(bus: Bus, plan: Path, directory: Path) -> bool:
         "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     ]
     command += ["--bootstrap-server", ",".join(access.bootstrap), "--command-config", str(properties)]
-    command += ["--verify", "--preserve-throttles", "--reassignment-json-file", str(plan)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    lines = [line for line in ended.stdout.splitlines() if line.startswith("Reassignment of partition")]
+    ended = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def verified_by_kafka(bus: Bus, plan: Path, directory: Path) -> bool:
+    """Ask Kafka's own tool whether the move in a file is complete."""
+    words = ["--verify", "--preserve-throttles", "--reassignment-json-file", str(plan)]
+    told = reassigned_by_kafka(bus, directory, *words)
+    lines = [line for line in told.splitlines() if line.startswith("Reassignment of partition")]
     entries = json.loads(plan.read_text())["partitions"]
-    assert len(lines) == len(entries), ended.stdout + ended.stderr
+    assert len(lines) == len(entries), told
     return all("is completed" in line for line in lines)
 
 

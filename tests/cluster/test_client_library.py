@@ -62,12 +62,19 @@ topics:
   typed: {partitions: 1}
   local: {partitions: 1, mirror: false}
   invoices: {partitions: 1}
+  parcels: {partitions: 1}
+  parcels.retry: {partitions: 1}
+  parcels.dead: {partitions: 1}
 users:
   shop: {produce: [orders, held, kept, ahead, local, typed]}
   stock: {consume: [orders, held, kept, local], groups: [stock-*]}
   reader: {consume: [orders], produce: [local]}
   idle: {consume: [orders]}
   maker: {consume: [orders], produce: [invoices], groups: [maker-*], transactions: [maker-*]}
+  packer:
+    produce: [parcels, parcels.retry, parcels.dead]
+    consume: [parcels, parcels.retry, parcels.dead]
+    groups: [packer-*]
 """
 
 
@@ -319,18 +326,26 @@ def test_twin_writes_are_awaited_with_asyncio_like_others(twin: Bus) -> None:
     assert [one.twin for one in outcomes if isinstance(one, Done)] == [False, True] * 50
 
 
-def blocks() -> list[str]:
-    """The programs in the page about clients."""
-    page = (REPOSITORY / "docs" / "clients.md").read_text()
-    return re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+def blocks() -> Iterator[tuple[str, str]]:
+    """The programs in the pages about clients, each with its page."""
+    for page in ("clients.md", "client-reference.md"):
+        text = (REPOSITORY / "docs" / page).read_text()
+        for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            yield page, block
 
 
-@pytest.mark.parametrize("block", blocks(), ids=lambda block: block.splitlines()[0].partition("import ")[2])
-def test_the_programs_of_the_page_run_as_they_stand(
-    block: str, twin: Bus, monkeypatch: pytest.MonkeyPatch
+def imported(text: str) -> str | None:
+    """What a program takes from the library, which tells programs apart; nothing for a page's name."""
+    found = re.search(r"^from twinlog import (.*)$", text, re.MULTILINE)
+    return found and found[1]
+
+
+@pytest.mark.parametrize(("page", "block"), list(blocks()), ids=imported)
+def test_the_programs_of_the_pages_run_as_they_stand(
+    page: str, block: str, twin: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(twin.directory)
-    exec(compile(block, "docs/clients.md", "exec"), {"__name__": "page"})
+    exec(compile(block, page, "exec"), {"__name__": "page"})
 
 
 def test_the_example_runs_as_it_stands(twin: Bus) -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -28,6 +28,9 @@ def test_settings_are_shown_with_their_source_changed_and_taken_back(bus: Bus, s
     broker = str(site.bus.home().layout("a").brokers[0].id)
     (row,) = bus.json("config", "describe", "broker", broker, "num.io.threads")
     assert row["value"].isdigit() and not row["needs_restart"] and "threads" in row["documentation"]
+    (static,) = bus.json("config", "describe", "broker", broker, "log.dirs")
+    assert static["needs_restart"] and static["source"] == "file of the broker"
+    assert f"broker-{broker}" in static["value"]
     late = bus.run("config", "set", "broker", broker, "log.dirs=elsewhere")
     assert late.returncode == 2 and "read by a broker when it starts" in late.stderr
     changed = bus.run("config", "set", "topic", "big", "max.compaction.lag.ms=7200000")
@@ -43,6 +46,40 @@ def test_settings_are_shown_with_their_source_changed_and_taken_back(bus: Bus, s
     assert wrong.returncode == 1 and "INVALID_CONFIG" in wrong.stderr
     missing = bus.run("config", "describe", "broker", "999999")
     assert missing.returncode == 2 and "no live broker" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("whose", "source"), [("one", "broker, at run time"), ("all", "all brokers, at run time")]
+)
+def test_a_setting_that_a_running_broker_takes_names_its_source_until_it_is_taken_back(
+    whose: str, source: str, bus: Bus, site: Site
+) -> None:
+    broker = str(site.bus.home().layout("a").brokers[0].id)
+    owner = broker if whose == "one" else "all"
+
+    def described() -> dict[str, Any]:
+        (row,) = bus.json("config", "describe", "broker", broker, "num.io.threads")
+        return dict(row)
+
+    before = described()
+    wanted = str(int(before["value"]) + 1)
+    bus.done("config", "set", "broker", owner, f"num.io.threads={wanted}")
+    try:
+        wait_for(lambda: described()["value"] == wanted)
+        changed = described()
+        assert (changed["source"], changed["needs_restart"]) == (source, False)
+        given = bus.json("config", "describe", "broker", owner, "--given")
+        assert wanted in [row["value"] for row in given if row["setting"] == "num.io.threads"]
+    finally:
+        bus.done("config", "unset", "broker", owner, "num.io.threads")
+    wait_for(lambda: described() == before)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """A broker hears of a change a moment after it was made."""
+    deadline = time.monotonic() + FLUSH_S
+    while not condition():
+        assert time.monotonic() < deadline
 
 
 def test_a_logger_changes_its_level_while_the_broker_runs(bus: Bus, site: Site) -> None:

@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 
 from tests.cluster import programs
-from tests.cluster.conftest import UP_TIMEOUT_S, Bus
+from tests.cluster.conftest import UP_TIMEOUT_S, Bus, Site
 from tests.cluster.programs import Kcat, Printer
 from tests.unit.ops.test_formats import SEED
+from twinlog.traffic.shelf import batches
+from twinlog.wire import offsets
+from twinlog.wire.batches import Codec
+from twinlog.wire.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
 
@@ -26,6 +30,7 @@ RECORDS: list[dict[str, Any]] = [
     {"key_base64": "AP8=", "value_base64": "AAEC/w=="},
     {"key": "é", "value": "ü\nzwei", "timestamp_ms": 1_700_000_000_123},
 ]
+COMPRESSIBLE = b"the same line over and over again\n" * 200
 FORMATS = [
     SEED,
     r"%t|%p|%o|%k|%K|%s|%S|%T|%h\n",
@@ -105,6 +110,51 @@ def test_consume_goes_from_one_place_to_another_and_keeps_what_is_wanted(bus: Bu
     assert read("--from", "1h", "--grep", "value [28]") == [values[2], values[8]]
     assert read("--from", "end") == []
     assert read("--key", "key5", "--header", "kind=test", "--format", r"%k %h\n") == ["key5 kind=test"]
+
+
+def test_compression_and_acks_are_as_they_were_asked_for(bus: Bus, site: Site, topic: str) -> None:
+    ways = [("--compression", codec.name.lower()) for codec in Codec]
+    for words in (*ways, ("--acks", "1")):
+        printed(bus, "produce", topic, "--partition", "0", *words, text=COMPRESSIBLE)
+    with Cluster(site.access()) as cluster:
+        place = (topic, 0)
+        end = offsets.end_offsets(cluster, [place])[place]
+        headers = [batch.header for batch in batches(cluster, place, 0, end)]
+    lines, runs = COMPRESSIBLE.count(b"\n"), len(ways) + 1
+    by_run = [
+        [header for header in headers if header.base_offset // lines == number] for number in range(runs)
+    ]
+    codecs = [{header.codec for header in of_run} for of_run in by_run]
+    assert codecs == [*({codec} for codec in Codec), {Codec.NONE}]
+    # Idempotent unless somebody wants less than all acks.
+    assert [all(header.is_idempotent for header in of_run) for of_run in by_run] == [True] * len(ways) + [
+        False
+    ]
+    remembered = {row["producer_id"] for row in bus.json("producers", topic, "--partition", "0")}
+    assert remembered == {header.producer_id for header in headers if header.is_idempotent}
+    assert len(remembered) == len(ways)
+
+
+def test_with_acks_0_nobody_is_asked_what_became_of_a_record(bus: Bus, topic: str) -> None:
+    bus.done("config", "set", "topic", topic, "max.message.bytes=2000")
+    large = b"x" * 5000
+    refused = subprocess.run(
+        bus.command("produce", topic, "--partition", "0", "--acks", "1"),
+        input=large,
+        cwd=bus.directory,
+        env=bus.environment(),
+        capture_output=True,
+        timeout=UP_TIMEOUT_S,
+        check=False,
+    )
+    assert refused.returncode == 1 and b"MESSAGE_TOO_LARGE" in refused.stderr, refused.stderr
+    unasked = ["produce", topic, "--partition", "0", "--acks", "0", "-o", "json"]
+    told = json.loads(printed(bus, *unasked, text=large))
+    assert (told["records"], told["refused"], told["unknown"]) == (1, 0, 0)
+    printed(bus, *unasked, text=b"small")
+    # It was not waited for, so it may still be on its way; the large one is nowhere.
+    follow = ["--partition", "0", "--follow", "--max-messages", "1", "--format", r"%o %s\n"]
+    assert printed(bus, "consume", topic, *follow) == b"0 small\n"
 
 
 def test_follow_goes_on_with_new_records_until_it_is_interrupted(bus: Bus, topic: str) -> None:

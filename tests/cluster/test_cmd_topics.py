@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cluster.conftest import Bus, Site
 
 pytestmark = pytest.mark.cluster
+
+WRITTEN_BYTES = 500_000
+OVERHEAD_BYTES = 200  # of a batch and of a record
 
 
 @pytest.fixture
@@ -38,12 +43,33 @@ def test_a_topic_is_made_described_widened_measured_and_deleted(bus: Bus, site: 
     fewer = bus.run("topic", "alter", topic, "--partitions", "1", "--yes")
     assert fewer.returncode == 2 and "cannot take any away" in fewer.stderr
     assert [row["partition"] for row in bus.json("topic", "offsets", topic)] == [0, 1, 2, 3]
-    (size,) = bus.json("topic", "size", topic)
-    assert size["with_copies_bytes"] >= size["size_bytes"] >= 0
     kept = bus.run("topic", "delete", topic)
     assert kept.returncode == 2 and f"topic delete {topic} --yes" in kept.stderr
     bus.done("topic", "delete", topic, "--yes")
     assert topic not in [row["topic"] for row in bus.json("topic", "list")]
+
+
+def test_the_size_of_a_topic_is_what_its_copies_take_on_the_brokers_disks(
+    bus: Bus, site: Site, topic: str, tmp_path: Path
+) -> None:
+    written = tmp_path / "written"
+    written.write_bytes(os.urandom(WRITTEN_BYTES))
+    before = on_disks(bus)
+    assert bus.json("topic", "size", topic)[0]["with_copies_bytes"] == 0
+    bus.done("produce", topic, "--whole-file", str(written), "--partition", "1")
+    grown = on_disks(bus) - before
+    (size,) = bus.json("topic", "size", topic)
+    copies = min(3, site.broker_count)
+    assert WRITTEN_BYTES < size["size_bytes"] < WRITTEN_BYTES + OVERHEAD_BYTES
+    assert size["with_copies_bytes"] == copies * size["size_bytes"]
+    assert (size["largest_partition"], size["largest_bytes"]) == (1, size["size_bytes"])
+    # Whatever else brokers write down meanwhile is small.
+    assert size["with_copies_bytes"] <= grown < size["with_copies_bytes"] + WRITTEN_BYTES
+
+
+def on_disks(bus: Bus) -> int:
+    """What all partitions take on the disks of all brokers."""
+    return sum(row["size_bytes"] for row in bus.json("broker", "log-dirs"))
 
 
 def test_trim_shows_what_would_go_and_takes_it_with_yes(bus: Bus, topic: str) -> None:

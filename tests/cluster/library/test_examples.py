@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -42,6 +43,10 @@ def test_the_example_runs_as_it_stands(name: str, work: Bus, make_topic: MakeTop
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    if name == "work_queue.py":
+        workers = re.findall(r"worker: (\d+) partitions, (\d+) jobs", ended.stdout)
+        assert sorted(int(partitions) for partitions, _ in workers) == [1, 2]
+        assert sorted(int(jobs) for _, jobs in workers) == [20, 40]
 
 
 def test_no_example_is_left_out() -> None:

@@ -26,3 +26,13 @@ def test_a_user_who_may_write_nowhere_has_sent_nothing_and_is_told_so(work: Bus,
     with Consumer.of_bus(work.file, USER, "looking", [topic]) as consumer:
         assert [record.value for record in take(consumer, 1)] == [b"first"]
         assert consumer.poll(0.5) is None
+
+
+def test_a_producer_is_idempotent_unless_it_is_told_otherwise(work: Bus, topic: str) -> None:
+    for settings in (None, {"enable.idempotence": False}):
+        with Producer.of_bus(work.file, USER, timeout_s=WAIT_S, settings=settings) as producer:
+            for number in range(3):
+                assert isinstance(producer.send(topic, b"%d" % number, partition=0).result(WAIT_S), Done)
+    (remembered,) = work.json("producers", topic, "--partition", "0")
+    assert remembered["producer_id"] >= 0 and remembered["last_sequence"] == 2
+    assert [row["end"] for row in work.json("topic", "offsets", topic)] == [6, 0, 0]

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.running.java import asked
 from twinlog.client.partitioning import partition_of
 from twinlog.client.serializers import FLOAT64, INT32, INT64, STRING, Half, Serializer, Spot
-from twinlog.machine import cache_directory
-from twinlog.progress import Silent
-from twinlog.sites.jars import ensure_jars
-from twinlog.sites.java import find_java
 
 SOURCE = Path(__file__).with_name("Agree.java")
-TIMEOUT_S = 60  # a JVM starts in two seconds; the rest is a busy machine
 KEYS = 10_000
 SPOT = Spot("orders", Half.VALUE)
 INTS = (0, 1, -1, 2**31 - 1, -(2**31), 123456789)
 LONGS = (*INTS, 2**63 - 1, -(2**63), 1 << 40)
 DOUBLES = (0.0, -0.0, 1.5, -2.25e300, 5e-324, 0.1)
 STRINGS = ("", "plain", "grüße", "漢字", "😀 beyond the first plane")
-
-
-def asked(questions: list[str]) -> list[str]:
-    """What Kafka's classes answer."""
-    class_path = ":".join(map(str, ensure_jars(cache_directory(), Silent())))
-    command = [str(find_java().binary), "-XX:TieredStopAtLevel=1", "-cp", class_path, str(SOURCE)]
-    ended = subprocess.run(
-        command, input="\n".join(questions), capture_output=True, text=True, timeout=TIMEOUT_S, check=True
-    )
-    return ended.stdout.splitlines()
 
 
 def test_ten_thousand_random_keys_go_where_java_puts_them_and_values_are_written_alike() -> None:
@@ -49,4 +34,4 @@ def test_ten_thousand_random_keys_go_where_java_puts_them_and_values_are_written
         expected += [serializer.encode(value, SPOT).hex() for value in values]
     questions += [f"string {text.encode('utf-16-be').hex()}" for text in STRINGS]
     expected += [STRING.encode(text, SPOT).hex() for text in STRINGS]
-    assert asked(questions) == expected
+    assert asked(SOURCE, questions) == expected

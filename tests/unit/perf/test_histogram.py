@@ -7,6 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinlog.perf.figures import latencies_json
 from twinlog.perf.histogram import Histogram, bucket_us, highest_us
 
 latencies = st.lists(st.floats(min_value=0, max_value=3600), min_size=1, max_size=200)
@@ -50,3 +51,18 @@ def test_nothing_counted_has_no_latencies() -> None:
     empty = Histogram()
     empty.add([])
     assert (empty.mean_ms, empty.max_ms, empty.percentiles([50.0])) == (None, None, [])
+
+
+def test_json_has_mean_and_maximum_and_percentiles_that_lines_leave_out() -> None:
+    histogram = Histogram()
+    histogram.add([0.001] * 85 + [0.002] * 14 + [0.005])
+    assert latencies_json(histogram) == {
+        "mean": 1.18,
+        "max": 5.0,
+        "p50": 1.0,
+        "p90": 2.0,
+        "p95": 2.0,
+        "p99": 2.0,
+        "p99.9": 5.0,
+        "p99.99": 5.0,
+    }
