@@ -14,7 +14,7 @@ from typing import Any
 
 import confluent_kafka as confluent
 
-from twinlog.errors import UsageError
+from twinlog.errors import KafkaError, UsageError
 from twinlog.wire.deadlines import Deadline
 from twinlog.wire.driver import LOG, Settings, explained
 
@@ -25,6 +25,7 @@ _LISTEN_S = 0.1
 _PURGE_S = 1.0  # what was purged is told at once
 _FIRST_LOOK_S = 1.0
 _REFUSED = {confluent.KafkaError._AUTHENTICATION}
+_SILENT = {confluent.KafkaError._TRANSPORT, confluent.KafkaError._TIMED_OUT}
 _COUNTED = (int, float)
 
 
@@ -240,8 +241,20 @@ class _Inquiry:
                 # librdkafka would try a password that was refused again and again.
                 is_refused = self._told is not None and self._told.code() in _REFUSED
                 if is_refused or deadline.passed:
-                    raise explained(self._told or error.args[0], what, self._where) from error
+                    raise self._failure(error.args[0], what, timeout_s) from error
             turn_s *= 2  # the answer itself may take long
+
+    def _failure(self, error: Any, what: str, timeout_s: float) -> KafkaError:
+        """Why there was no answer; if no connection had trouble, the cluster said nothing at all."""
+        if self._told is None and error.code() in _SILENT:
+            return KafkaError(
+                f"{what}: no answer within {timeout_s:g} s",
+                code=error.name().lstrip("_"),
+                retriable=True,
+                where=self._where,
+                hint="is the site up? twinlog status",
+            )
+        return explained(self._told or error, what, self._where)
 
 
 def _made(kind: Callable[..., Any], settings: Mapping[str, Any], where: str) -> Any:
