@@ -15,6 +15,7 @@ from twinlog.ops.replacement import Endangered, directory_id, endangered, left_b
 from twinlog.progress import Silent
 from twinlog.sites.layout import Kind, Node, random_id
 from twinlog.sites.storage import META
+from twinlog.wire import logdirs, topics
 from twinlog.wire.cluster import Cluster
 from twinlog.wire.logdirs import LogDir
 from twinlog.wire.topics import Partition, TopicState
@@ -128,9 +129,9 @@ def test_copies_on_a_new_disk_are_told_with_what_is_left_and_an_estimate(
     told = Watcher()
     # A cluster that copies ten megabytes between two looks, until the estimate was said.
     monkeypatch.setattr(replacement, "SAY_EVERY_S", 0.0)
-    monkeypatch.setattr(replacement.logdirs, "describe", lambda _: [disk(1, next(has)), disk(2, 100 * MB)])
+    monkeypatch.setattr(logdirs, "describe", lambda _: [disk(1, next(has)), disk(2, 100 * MB)])
     monkeypatch.setattr(
-        replacement.topics,
+        topics,
         "describe",
         lambda _: whole if told.notes and "about" in told.notes[-1] else behind,
     )
