@@ -15,6 +15,7 @@ from typing import Any
 import confluent_kafka as confluent
 
 from twinlog.errors import KafkaError, UsageError
+from twinlog.wire import codes
 from twinlog.wire.deadlines import Deadline
 from twinlog.wire.driver import LOG, Settings, explained
 
@@ -147,13 +148,16 @@ class BulkReader:
         self._consumer = _made(confluent.Consumer, used, self._where)
         self._in_group = False
 
-    def check(self, topics: Sequence[str], timeout_s: float) -> None:
-        """Raise unless the cluster answers, and has every topic that is named and no regular expression."""
+    def check(self, topics: Sequence[str], timeout_s: float, *, all_led: bool = False) -> None:
+        """Raise unless the cluster answers, and has every topic that is named and no regular expression.
+
+        `all_led`: and each of their partitions has a leader, so that nothing is kept from a reader.
+        """
         for topic in topics:
             if topic.startswith("^"):
                 self._inquiry.asked(self._consumer, None, "looking for topics", timeout_s)
             else:
-                self._inquiry.partitions(self._consumer, topic, timeout_s)
+                self._inquiry.partitions(self._consumer, topic, timeout_s, all_led=all_led)
 
     def subscribe(self, topics: Sequence[str], came: Callable[[], None], went: Callable[[], None]) -> None:
         """Read topics as a member of the group; a name that begins with ^ is a regular expression."""
@@ -222,13 +226,21 @@ class _Inquiry:
         if error.code() != confluent.KafkaError._ALL_BROKERS_DOWN:
             self._told = error
 
-    def partitions(self, client: Any, topic: str, timeout_s: float) -> int:
-        """How many partitions a topic has."""
+    def partitions(self, client: Any, topic: str, timeout_s: float, *, all_led: bool = False) -> int:
+        """How many partitions a topic has; one of them must have a leader, or all, within the time."""
         what = f"looking for topic '{topic}'"
-        found = self.asked(client, topic, what, timeout_s).topics[topic]
-        if found.error is not None:
-            raise explained(found.error, what, self._where)
-        return len(found.partitions)
+        deadline = Deadline(timeout_s)
+        while True:
+            found = self.asked(client, topic, what, max(_LISTEN_S, deadline.remaining_s())).topics[topic]
+            if found.error is not None:
+                raise explained(found.error, what, self._where)
+            without = [index for index, one in found.partitions.items() if one.leader < 0]
+            if not without or (not all_led and len(without) < len(found.partitions)):
+                return len(found.partitions)
+            if deadline.passed:
+                said = f"partition {min(without)} has no leader"
+                raise codes.error_for(codes.LEADER_NOT_AVAILABLE, said, what, self._where)
+            client.poll(_LISTEN_S)  # a topic that was just made has none for a moment
 
     def asked(self, client: Any, topic: str | None, what: str, timeout_s: float) -> Any:
         """What the cluster says of a topic, or of all."""
