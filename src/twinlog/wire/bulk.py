@@ -148,16 +148,21 @@ class BulkReader:
         self._consumer = _made(confluent.Consumer, used, self._where)
         self._in_group = False
 
-    def check(self, topics: Sequence[str], timeout_s: float, *, all_led: bool = False) -> None:
-        """Raise unless the cluster answers, and has every topic that is named and no regular expression.
-
-        `all_led`: and each of their partitions has a leader, so that nothing is kept from a reader.
-        """
+    def check(self, topics: Sequence[str], timeout_s: float) -> None:
+        """Raise unless the cluster answers, and has every topic that is named and no regular expression."""
         for topic in topics:
             if topic.startswith("^"):
                 self._inquiry.asked(self._consumer, None, "looking for topics", timeout_s)
             else:
-                self._inquiry.partitions(self._consumer, topic, timeout_s, all_led=all_led)
+                self._inquiry.partitions(self._consumer, topic, timeout_s)
+
+    def check_leaders(self, topics: Sequence[str], timeout_s: float) -> None:
+        """Raise unless every partition of the topics that `check` looks for has a leader that answers."""
+        self.check(topics, timeout_s)
+        for topic in topics:
+            if not topic.startswith("^"):
+                count = self._inquiry.partitions(self._consumer, topic, timeout_s, all_led=True)
+                self._ends(topic, count, timeout_s)
 
     def subscribe(self, topics: Sequence[str], came: Callable[[], None], went: Callable[[], None]) -> None:
         """Read topics as a member of the group; a name that begins with ^ is a regular expression."""
@@ -168,14 +173,17 @@ class BulkReader:
 
     def assign_ends(self, topic: str, partitions: int, timeout_s: float) -> None:
         """Read a topic from where it ends now, without a group's say."""
+        # Asked, not left to the first fetch: a record written meanwhile would never be seen.
+        self._consumer.assign(self._ends(topic, partitions, timeout_s))
+
+    def _ends(self, topic: str, partitions: int, timeout_s: float) -> list[confluent.TopicPartition]:
         places = [confluent.TopicPartition(topic, index) for index in range(partitions)]
         try:
-            # Asked, not left to the first fetch: a record written meanwhile would never be seen.
             for place in places:
                 place.offset = self._consumer.get_watermark_offsets(place, timeout_s)[1]
         except confluent.KafkaException as error:
             raise explained(error.args[0], f"asking where '{topic}' ends", self._where) from error
-        self._consumer.assign(places)
+        return places
 
     def take(self, most: int, timeout_s: float) -> tuple[int, int]:
         """How many records came within the time, and how many bytes their keys and values have."""
