@@ -126,6 +126,7 @@ def test_with_a_broker_down_commands_say_so_and_records_pass(bus: Bus) -> None:
         (("group", "lag"), 0, ""),
         (("topic", "offsets", "load"), 0, ""),
         (("topic", "size"), 0, ""),
+        (("topic", "advise", "--peak-rate", "1", "--record-size", "1KB", "--seconds", "0.5"), 0, ""),
     ):
         ended = bus.run(*words)
         assert ended.returncode == code, f"{words}: {ended.stdout}{ended.stderr}"
