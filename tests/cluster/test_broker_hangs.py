@@ -49,7 +49,6 @@ class Led(NamedTuple):
 
     bus: Bus
     hung_group: str
-    well_group: str
     hung_load: str  # a partition of the replicated topic
     well_load: str
 
@@ -73,12 +72,13 @@ def led(make_bus: MakeBus) -> Iterator[Led]:
         hung = processes.find([bus.home().layout("a").node(HUNG)])[HUNG]
         hung.suspend()
         try:
+            # A copy is missed as soon as there is something that it lacks.
+            well = str(leaders[WELL])
+            bus.done("produce", "load", "--whole-file", str(bus.file), "--partition", well, "--acks", "1")
             deadline = Deadline(120.0)
-            while any(HUNG in isr for leader, isr in in_sync(cluster) if leader != HUNG):
+            while HUNG in in_sync(cluster, leaders[WELL]):
                 assert not deadline.passed
-            yield Led(
-                bus, by_coordinator[HUNG][0], by_coordinator[WELL][0], str(leaders[HUNG]), str(leaders[WELL])
-            )
+            yield Led(bus, by_coordinator[HUNG][0], str(leaders[HUNG]), well)
         finally:
             hung.resume()
 
@@ -89,9 +89,10 @@ def leaders_of(cluster: Cluster) -> dict[int, int]:
     return {part.leader: part.index for part in found.partitions}
 
 
-def in_sync(cluster: Cluster) -> list[tuple[int, tuple[int, ...]]]:
-    """Who leads, and who is in sync, in all partitions of topics with copies."""
-    return [(part.leader, part.isr) for one in topics.describe(cluster) for part in one.partitions]
+def in_sync(cluster: Cluster, partition: int) -> tuple[int, ...]:
+    """The copies in sync of a partition of the replicated topic."""
+    (found,) = topics.describe(cluster, ["load"])
+    return next(part.isr for part in found.partitions if part.index == partition)
 
 
 def test_what_asks_the_broker_ends_in_time_with_a_hint(led: Led) -> None:

@@ -50,9 +50,12 @@ class BulkSender:
         used = {**settings, **extra, "error_cb": self._inquiry.heard}
         self._producer = _made(confluent.Producer, used, self._where)
 
-    def check(self, topic: str, timeout_s: float) -> int:
-        """How many partitions a topic has; raises unless it is there and this user may see it."""
-        return self._inquiry.partitions(self._producer, topic, timeout_s)
+    def check(self, topic: str, timeout_s: float, *, all_led: bool = False) -> int:
+        """How many partitions a topic has; raises unless it is there and this user may see it.
+
+        One of them must have a leader, or all.
+        """
+        return self._inquiry.partitions(self._producer, topic, timeout_s, all_led=all_led)
 
     def queue(self, topic: str, piece: Piece, late_s: float) -> Piece:
         """Queue records that have waited so long already; gives those that found no room."""
