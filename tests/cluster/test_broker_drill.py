@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 
+from tests.cluster import metadata_log
 from tests.cluster.conftest import Bus, MakeBus
 from tests.cluster.steady import Steady
 from twinlog.ops.assignment import to_file
@@ -65,7 +66,19 @@ def test_brokers_rolled_replaced_added_removed_and_every_partition_moved_lose_no
         shrink(bus)
         load.wait_for_more(MORE)
     load.check()
+    never_below_minimum(bus, "load", 6, 2)
     assert bus.json("plan") == []
+
+
+def never_below_minimum(bus: Bus, topic: str, partitions: int, minimum: int) -> None:
+    """By what the controllers wrote down since the topic was made: also between two looks."""
+    with Cluster(bus.home().admin_access("a")) as cluster:
+        (described,) = topics.describe(cluster, [topic])
+    found = metadata_log.in_sync(bus.home().layout("a"), described.id)
+    assert sorted(one.partition for one in found if one.is_made) == list(range(partitions))
+    # Every broker was restarted, so for a while every partition was without each of its copies.
+    assert {len(one.brokers) for one in found} >= {2, 3} and len(found) > 2 * partitions * 3
+    assert [one for one in found if len(one.brokers) < minimum] == []
 
 
 def pids(bus: Bus) -> dict[int, int]:

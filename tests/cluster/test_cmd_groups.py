@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -20,6 +22,9 @@ from twinlog.wire.cluster import Cluster
 pytestmark = pytest.mark.cluster
 
 READ_S = 60  # a busy machine; a group stands in a second
+HOUR_S = 3600
+COMMIT_EVERY_S = 0.2
+WINDOW = 10  # commits that a status is judged by
 
 
 @pytest.fixture
@@ -27,12 +32,17 @@ def topic(bus: Bus, site: Site) -> Iterator[str]:
     """A topic of three partitions with ten records in each."""
     name = f"cmd-{uuid.uuid4().hex[:8]}"
     bus.done("topic", "create", name, "--partitions", "3")
-    producer = Producer(site.access(None).librdkafka())
-    for number in range(30):
-        producer.produce(name, f"value {number}", partition=number % 3)
-    assert producer.flush(READ_S) == 0
+    write(site, name, 10)
     yield name
     bus.done("topic", "delete", name, "--yes")
+
+
+def write(site: Site, topic: str, each: int, timestamp_ms: int = 0) -> None:
+    """So many records more in each of three partitions; without a time they are of now."""
+    producer = Producer(site.access(None).librdkafka())
+    for number in range(3 * each):
+        producer.produce(topic, f"value {number}", partition=number % 3, timestamp=timestamp_ms)
+    assert producer.flush(READ_S) == 0
 
 
 def first_record(consumer: Consumer, group: str) -> None:
@@ -130,9 +140,86 @@ def test_what_members_never_committed_is_unknown_and_not_zero(
     bus.done("group", "delete", group, "--yes")
 
 
-def test_a_member_without_a_partition_is_idle(bus: Bus, site: Site, topic: str) -> None:
+@pytest.mark.parametrize(("kind", "settings", "assignor"), KINDS)
+def test_seconds_are_the_age_of_the_oldest_record_that_was_not_read(
+    bus: Bus, site: Site, topic: str, kind: str, settings: dict[str, Any], assignor: str
+) -> None:
     group = f"cmd-{uuid.uuid4().hex[:8]}"
-    consumers = [reader(site, topic, group, **{"client.id": f"reader-{number}"}) for number in range(4)]
+    write(site, topic, 5, int((time.time() - HOUR_S) * 1000))
+    with member(site, topic, group, **settings) as consumer:
+        consumer.commit(offsets=[TopicPartition(topic, index, 10) for index in range(3)], asynchronous=False)
+        told = bus.run("group", "lag", group, "--partitions", "-o", "json")
+    places = json.loads(told.stdout)
+    assert [place["lag_records"] for place in places] == [5] * 3
+    assert all(HOUR_S <= place["lag_s"] < HOUR_S + 100 for place in places), places
+    assert all(0 <= place["commit_age_s"] < 60 for place in places), places
+
+
+@pytest.mark.parametrize(("kind", "settings", "assignor"), KINDS)
+def test_a_group_that_commits_the_same_offset_again_and_again_is_stalled(
+    bus: Bus, site: Site, topic: str, kind: str, settings: dict[str, Any], assignor: str
+) -> None:
+    group = f"cmd-{uuid.uuid4().hex[:8]}"
+    with member(site, topic, group, **settings) as consumer:
+
+        def commit() -> None:
+            consumer.commit(
+                offsets=[TopicPartition(topic, index, 5) for index in range(3)], asynchronous=False
+            )
+
+        lag = judged(bus, group, commit, "stalled")
+    assert (lag["type"], lag["lag_records"]) == (kind, 15)
+
+
+@pytest.mark.parametrize(("kind", "settings", "assignor"), KINDS)
+def test_a_group_that_commits_less_than_is_written_is_falling_behind(
+    bus: Bus, site: Site, topic: str, kind: str, settings: dict[str, Any], assignor: str
+) -> None:
+    group = f"cmd-{uuid.uuid4().hex[:8]}"
+    with member(site, topic, group, **settings) as consumer:
+        offset = 5
+
+        def write_three_and_commit_one() -> None:
+            nonlocal offset
+            offset += 1
+            write(site, topic, 3)
+            consumer.commit(
+                offsets=[TopicPartition(topic, index, offset) for index in range(3)], asynchronous=False
+            )
+
+        lag = judged(bus, group, write_three_and_commit_one, "falling behind")
+    assert lag["type"] == kind and lag["lag_records"] > 15
+
+
+def judged(bus: Bus, group: str, commit: Callable[[], None], status: str) -> dict[str, Any]:
+    """What is said of a group that goes on committing like this, as soon as it has this status."""
+    pause, deadline = threading.Event(), time.monotonic() + READ_S
+    for _ in range(WINDOW):
+        commit()
+        pause.wait(COMMIT_EVERY_S)
+    with ThreadPoolExecutor(1) as pool:
+        while True:
+            asked = pool.submit(bus.run, "group", "lag", group, "-o", "json")
+            while not asked.done():  # one that committed nothing for longer than before would be stopped
+                commit()
+                pause.wait(COMMIT_EVERY_S)
+            ended = asked.result()
+            (lag,) = json.loads(ended.stdout)
+            if lag["status"] == status:
+                assert ended.returncode == 3 and f"not well: {group}" in ended.stderr
+                assert f"twinlog group describe {group}" in ended.stderr
+                assert isinstance(lag, dict)
+                return lag
+            assert time.monotonic() < deadline, lag
+
+
+@pytest.mark.parametrize(("kind", "settings", "assignor"), KINDS)
+def test_a_member_without_a_partition_is_idle(
+    bus: Bus, site: Site, topic: str, kind: str, settings: dict[str, Any], assignor: str
+) -> None:
+    group = f"cmd-{uuid.uuid4().hex[:8]}"
+    names = [f"reader-{number}" for number in range(4)]
+    consumers = [reader(site, topic, group, **{"client.id": name}, **settings) for name in names]
     try:
         deadline = time.monotonic() + READ_S
         assigned: list[list[str]] = []
@@ -145,8 +232,9 @@ def test_a_member_without_a_partition_is_idle(bus: Bus, site: Site, topic: str) 
             assigned = [row["assigned"] for row in rows]
         assert [row["idle"] for row in rows] == [not theirs for theirs in assigned]
         assert sorted(chain.from_iterable(assigned)) == [f"{topic}-{index}" for index in range(3)]
-        assert sorted(row["client_id"] for row in rows) == [f"reader-{number}" for number in range(4)]
+        assert sorted(row["client_id"] for row in rows) == names
         assert all(row["member"] and row["host"] for row in rows)
+        assert bus.json("group", "describe", group)["group"]["type"] == kind
     finally:
         for consumer in consumers:
             consumer.close()

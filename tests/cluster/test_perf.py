@@ -131,14 +131,29 @@ def test_what_was_written_in_transactions_is_read_and_counted(bus: Bus, site: Si
         assert short.returncode == 0 and "only 3000 of 9999 records came" in short.stderr
 
 
-def test_measurements_that_cannot_be_made_say_why(bus: Bus) -> None:
-    words = ["--num-records", "1", "--record-size", "1", "--throughput", "-1"]
-    ended = bus.run("perf", "produce", "--topic", "no-such-topic", *words)
-    assert ended.returncode == 1 and "no-such-topic" in ended.stderr and "hint:" in ended.stderr
-    ended = bus.run("perf", "produce", "--topic", "orders", *words, "--user", "stock")
-    assert ended.returncode == 1 and "AUTHORIZATION_FAILED" in ended.stderr
-    ended = bus.run("perf", "consume", "--topic", "orders", "--num-records", "1", "--user", "shop")
-    assert ended.returncode == 1 and "AUTHORIZATION_FAILED" in ended.stderr
+SENT = "--num-records 1 --record-size 1 --throughput -1"
+TRIPS = "--num-records 1 --record-size 1 --producer-acks all"
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "said"),
+    [
+        ("produce", f"--topic no-such-topic {SENT}", "no-such-topic"),
+        ("produce", f"--topic orders {SENT} --user stock", "AUTHORIZATION_FAILED"),
+        ("consume", "--topic no-such-topic --num-records 1", "no-such-topic"),
+        ("consume", "--topic orders --num-records 1 --user shop", "AUTHORIZATION_FAILED"),
+        ("latency", f"--topic orders {TRIPS} --user stock", "AUTHORIZATION_FAILED"),  # it may only read
+        ("latency", f"--topic orders {TRIPS} --user shop", "AUTHORIZATION_FAILED"),  # it may only write
+        ("latency", f"--topic no-such-topic {TRIPS} --user shop", "AUTHORIZATION_FAILED"),  # nor make one
+    ],
+)
+def test_a_measurement_that_cannot_be_made_says_why_and_measures_nothing(
+    bus: Bus, command: str, words: str, said: str
+) -> None:
+    ended = bus.run("perf", command, *words.split(), "-o", "json")
+    assert (ended.returncode, ended.stdout) == (1, ""), ended.stdout + ended.stderr
+    error = json.loads(ended.stderr.splitlines()[-1])["error"]
+    assert (said in error["what"] or said in error["kafka_code"]) and error["hint"], ended.stderr
 
 
 def test_a_wrong_password_is_named_at_once_with_a_hint(bus: Bus, printed: Printer, tmp_path: Path) -> None:

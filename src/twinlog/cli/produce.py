@@ -12,7 +12,7 @@ import click
 
 from twinlog.cli import frame
 from twinlog.cli.output import Column, Record
-from twinlog.cli.reach import Reached, reached, refuse_copy, site_options
+from twinlog.cli.reach import Reached, reached, refuse_copy, site_options, write_timeout_s
 from twinlog.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from twinlog.ops.writing import Tally
     from twinlog.wire.driver import Outgoing
 
-WRITE_TIMEOUT_S = 30.0
 MOST_UNDER_WAY = 50_000
 
 
@@ -92,7 +91,8 @@ def command(
 ) -> None:
     """Write a record for each line of stdin, or of a file.
 
-    Ends when every record was answered. Exit code 1 if one was not written, or nobody knows.
+    Ends when every record was answered, within 30 s or within --timeout if that is given. Exit code 1
+    if one was not written, or nobody knows.
     """
     from twinlog.ops import inputs
 
@@ -113,7 +113,7 @@ def command(
         refuse_copy(reach, topic, "nothing is written")
         _check(reach, topic, partition)
         began = time.monotonic()
-        with _producer(reach, acks, compression, user) as producer:
+        with _producer(reach, acks, compression, write_timeout_s(timeout)) as producer:
             tally = _write(producer, _records(path, files, form), rate, asks=acks != "0")
         took_s = time.monotonic() - began
     value = {
@@ -141,19 +141,21 @@ def _check(reach: Reached, topic: str, partition: int | None) -> None:
         )
 
 
-def _producer(reach: Reached, acks: str, compression: str, user: str | None) -> Producer:
+def _producer(reach: Reached, acks: str, compression: str, timeout_s: float) -> Producer:
     from twinlog.client.producer import Producer
     from twinlog.client.ways import Ways
 
     settings: dict[str, str | int | float | bool] = {"compression.type": compression}
     if acks == "twin":
-        if user is None:
+        if reach.user is None:
             raise UsageError("acks=twin is for users of the file", hint="name one: --user NAME")
-        return Producer.of_bus(reach.home.file, user, acks="twin", settings=settings)
+        return Producer.of_bus(
+            reach.home.file, reach.user, acks="twin", timeout_s=timeout_s, settings=settings
+        )
     if acks != "all":  # an idempotent producer waits for all in-sync replicas
         settings |= {"acks": acks, "enable.idempotence": False}
     ways = Ways(tuning=reach.tuning, settings=settings)
-    return Producer(reach.access, timeout_s=WRITE_TIMEOUT_S, ways=ways)
+    return Producer(reach.access, timeout_s=timeout_s, ways=ways)
 
 
 def _write(producer: Producer, records: Iterable[Outgoing], rate: float | None, *, asks: bool) -> Tally:

@@ -1,7 +1,8 @@
 """From a command's options to one site: the options that all commands on Kafka share, and the way there.
 
 `--site` is the active one unless named; `--user` lets a command act as a user of the file, with that
-user's rights, instead of as the administrator; `--timeout` bounds everything that is asked.
+user's rights, instead of as the administrator; `--timeout` bounds everything that is asked, and writes
+where it was given.
 A change that the file does not know of is told with `file_differs`, with the line that belongs there.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from twinlog.cli import frame
 from twinlog.cli.buses import home_of, timeout_option
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 Body = TypeVar("Body", bound=Callable[..., None])
 TIMEOUT_S = 10.0
 SHORTEST_TIMEOUT_S = 0.1
+WRITE_TIMEOUT_S = 30.0  # a record may have to wait for a new leader
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,15 @@ def reached(ctx: frame.Context, site: str | None, user: str | None, timeout: flo
     home = home_of(ctx)
     name = chosen_site(home, site)
     access = home.admin_access(name) if user is None else home.user_access(user, name)
-    total_s = max(SHORTEST_TIMEOUT_S, timeout)
-    patience = Patience(connect_s=min(5.0, total_s), request_s=min(15.0, total_s), total_s=total_s)
-    with Cluster(access, patience=patience, client_id="twinlog-cli") as cluster:
+    with Cluster(access, patience=Patience.within(timeout), client_id="twinlog-cli") as cluster:
         yield Reached(home, name, access, cluster, user)
+
+
+def write_timeout_s(timeout: float) -> float:
+    """How long a write of this call may take: `--timeout` if the user gave it, else 30 s."""
+    if click.get_current_context().get_parameter_source("timeout") is ParameterSource.DEFAULT:
+        return WRITE_TIMEOUT_S
+    return max(SHORTEST_TIMEOUT_S, timeout)
 
 
 def chosen_site(home: Home, site: str | None) -> str:

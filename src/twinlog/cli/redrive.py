@@ -8,13 +8,12 @@ import click
 
 from twinlog.cli import frame
 from twinlog.cli.output import Column, Record, Table
-from twinlog.cli.reach import Reached, reached, refuse_copy, site_options
+from twinlog.cli.reach import Reached, reached, refuse_copy, site_options, write_timeout_s
 from twinlog.errors import UsageError
 
 if TYPE_CHECKING:
     from twinlog.client.retries import Letters
 
-WRITE_TIMEOUT_S = 30.0
 GROUP = "redrive-{topic}"
 
 
@@ -43,6 +42,7 @@ def command(
 
     Without --yes only shows where they would go, and why they failed. A group remembers how far this
     came: the next time only newer letters are sent. One that is under way when this is killed is sent twice.
+    A letter has 30 s to be written, or --timeout if that is given.
     """
     from twinlog.wire.acls import Operation
 
@@ -53,7 +53,7 @@ def command(
         letters = _look(reach, topic, name, timeout)
         for target in {one.topic or to or _homeless(topic) for one in letters}:
             reach.topic(target, Operation.WRITE)
-        sent = _send(reach, topic, name, to) if ctx.yes and letters else 0
+        sent = _send(reach, topic, name, to, write_timeout_s(timeout)) if ctx.yes and letters else 0
     told = {"topic": topic, "group": name, "sent": sent}
     columns = [Column("topic", "to", show=lambda where: where or to or "unknown"), Column("reason")]
     ctx.emit(
@@ -82,7 +82,7 @@ def _look(reach: Reached, topic: str, group: str, timeout: float) -> list[Letter
     return sorted_out(reading.from_places(reach.access, begin, ends, options))
 
 
-def _send(reach: Reached, topic: str, group: str, to: str | None) -> int:
+def _send(reach: Reached, topic: str, group: str, to: str | None, timeout_s: float) -> int:
     from twinlog.client.consumer import Consumer
     from twinlog.client.producer import Producer
     from twinlog.client.redriving import redrive
@@ -90,7 +90,7 @@ def _send(reach: Reached, topic: str, group: str, to: str | None) -> int:
 
     ways = Ways(tuning=reach.tuning)
     with (
-        Producer(reach.access, timeout_s=WRITE_TIMEOUT_S, ways=ways) as producer,
+        Producer(reach.access, timeout_s=timeout_s, ways=ways) as producer,
         Consumer(reach.access, group=group, topics=[topic], ways=ways) as consumer,
     ):
         return redrive(consumer, producer, to=to)

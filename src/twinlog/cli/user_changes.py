@@ -270,8 +270,7 @@ def reached_site(access: Access, timeout: float) -> Iterator[Cluster]:
     """A site, with connections that are open as long as the block."""
     from twinlog.wire.cluster import Cluster, Patience
 
-    patience = Patience(connect_s=min(5.0, timeout), request_s=min(15.0, timeout), total_s=max(0.1, timeout))
-    with Cluster(access, patience=patience, client_id="twinlog-cli") as cluster:
+    with Cluster(access, patience=Patience.within(timeout), client_id="twinlog-cli") as cluster:
         yield cluster
 
 

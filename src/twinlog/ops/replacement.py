@@ -12,7 +12,7 @@ import base64
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -28,6 +28,7 @@ from twinlog.wire import elections, logdirs, membership, quorum, topics
 from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import Cluster, Patience
 from twinlog.wire.deadlines import Deadline
+from twinlog.wire.logdirs import LogDir
 from twinlog.wire.topics import TopicState
 
 ASK_S = 30.0
@@ -149,7 +150,7 @@ def replace(home: Home, site: str, node: Node, progress: Progress, *, timeout_s:
         if is_broker:
             # Of these nobody else has anything: they begin again with no record.
             elections.elect_survivors(cluster, [(each.topic, each.partition) for each in in_danger])
-            count = _wait_for_copies(cluster, node, progress, timeout_s)
+            count = wait_for_copies(cluster, node, progress, timeout_s)
         else:
             count = 0
             _give_vote(cluster, node, progress, timeout_s)
@@ -191,7 +192,7 @@ def _start(home: Home, site: str, node: Node, kafka: local.Kafka, timeout_s: flo
     wait_until_ready(layout, home.admin_access(site), running, timeout_s)
 
 
-def _wait_for_copies(cluster: Cluster, node: Node, progress: Progress, timeout_s: float) -> int:
+def wait_for_copies(cluster: Cluster, node: Node, progress: Progress, timeout_s: float) -> int:
     """Wait until a broker is in sync everywhere; returns how many partitions it holds."""
     task = f"{node.name} copies what it lost"
     parts = [part for topic in topics.describe(cluster) for part in topic.partitions]
@@ -211,7 +212,7 @@ def _wait_for_copies(cluster: Cluster, node: Node, progress: Progress, timeout_s
         there = max(there, total - len(left))
         if left and time.monotonic() - said_s > SAY_EVERY_S:
             said_s = time.monotonic()
-            pace.see(said_s, _left_bytes(cluster, node.id, left))
+            pace.see(said_s, left_bytes(logdirs.describe(cluster), node.id, left))
             progress.note(f"{len(left)} of {total} partitions are behind; {pace.sentence()}")
         return f"{left[0][0]}-{left[0][1]} is not in sync there" if left else ""
 
@@ -220,11 +221,11 @@ def _wait_for_copies(cluster: Cluster, node: Node, progress: Progress, timeout_s
     return total
 
 
-def _left_bytes(cluster: Cluster, broker: int, places: list[tuple[str, int]]) -> int:
+def left_bytes(found: Iterable[LogDir], broker: int, places: Iterable[tuple[str, int]]) -> int:
     """What a broker's copies lack, by what the largest other copies take."""
     own: dict[tuple[str, int], int] = {}
     largest: dict[tuple[str, int], int] = {}
-    for each in logdirs.describe(cluster):
+    for each in found:
         for place, size in each.size_bytes.items():
             if each.broker_id == broker:
                 own[place] = size

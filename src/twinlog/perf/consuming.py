@@ -2,7 +2,8 @@
 
 For `twinlog perf consume` and `twinlog topic advise`. Records are counted and thrown away. It ends when
 enough have come, or when none has come for a while; the caller sees from the numbers which it was.
-Where nobody answers, before or then, it fails: that no record came would be no measurement.
+Where nobody answers, before or then, or a partition has no leader that answers, it fails: that no record
+came would be no measurement.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def read(settings: Settings, options: ReadOptions, told: Told | None = None) -> 
         reader.check(options.topics, CHECK_S)
         found = _Run(reader, options, told).run()
         if found.total.records < options.records:
-            reader.check(options.topics, CHECK_S)
+            reader.check_leaders(options.topics, CHECK_S)
         return found
     finally:
         reader.close()

@@ -38,7 +38,7 @@ def trips(
     """Send records one after the other and read each back; `told` hears every one, in milliseconds."""
     sender = BulkSender(producer)
     try:
-        partitions = sender.check(options.topic, ASK_S)
+        partitions = sender.check(options.topic, ASK_S, all_led=True)
         reader = BulkReader(consumer)
         try:
             reader.assign_ends(options.topic, partitions, ASK_S)

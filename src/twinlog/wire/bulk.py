@@ -14,7 +14,8 @@ from typing import Any
 
 import confluent_kafka as confluent
 
-from twinlog.errors import UsageError
+from twinlog.errors import KafkaError, UsageError
+from twinlog.wire import codes
 from twinlog.wire.deadlines import Deadline
 from twinlog.wire.driver import LOG, Settings, explained
 
@@ -25,6 +26,7 @@ _LISTEN_S = 0.1
 _PURGE_S = 1.0  # what was purged is told at once
 _FIRST_LOOK_S = 1.0
 _REFUSED = {confluent.KafkaError._AUTHENTICATION}
+_SILENT = {confluent.KafkaError._TRANSPORT, confluent.KafkaError._TIMED_OUT}
 _COUNTED = (int, float)
 
 
@@ -48,9 +50,12 @@ class BulkSender:
         used = {**settings, **extra, "error_cb": self._inquiry.heard}
         self._producer = _made(confluent.Producer, used, self._where)
 
-    def check(self, topic: str, timeout_s: float) -> int:
-        """How many partitions a topic has; raises unless it is there and this user may see it."""
-        return self._inquiry.partitions(self._producer, topic, timeout_s)
+    def check(self, topic: str, timeout_s: float, *, all_led: bool = False) -> int:
+        """How many partitions a topic has; raises unless it is there and this user may see it.
+
+        One of them must have a leader, or all.
+        """
+        return self._inquiry.partitions(self._producer, topic, timeout_s, all_led=all_led)
 
     def queue(self, topic: str, piece: Piece, late_s: float) -> Piece:
         """Queue records that have waited so long already; gives those that found no room."""
@@ -154,6 +159,14 @@ class BulkReader:
             else:
                 self._inquiry.partitions(self._consumer, topic, timeout_s)
 
+    def check_leaders(self, topics: Sequence[str], timeout_s: float) -> None:
+        """Raise unless every partition of the topics that `check` looks for has a leader that answers."""
+        self.check(topics, timeout_s)
+        for topic in topics:
+            if not topic.startswith("^"):
+                count = self._inquiry.partitions(self._consumer, topic, timeout_s, all_led=True)
+                self._ends(topic, count, timeout_s)
+
     def subscribe(self, topics: Sequence[str], came: Callable[[], None], went: Callable[[], None]) -> None:
         """Read topics as a member of the group; a name that begins with ^ is a regular expression."""
         self._in_group = True
@@ -163,14 +176,17 @@ class BulkReader:
 
     def assign_ends(self, topic: str, partitions: int, timeout_s: float) -> None:
         """Read a topic from where it ends now, without a group's say."""
+        # Asked, not left to the first fetch: a record written meanwhile would never be seen.
+        self._consumer.assign(self._ends(topic, partitions, timeout_s))
+
+    def _ends(self, topic: str, partitions: int, timeout_s: float) -> list[confluent.TopicPartition]:
         places = [confluent.TopicPartition(topic, index) for index in range(partitions)]
         try:
-            # Asked, not left to the first fetch: a record written meanwhile would never be seen.
             for place in places:
                 place.offset = self._consumer.get_watermark_offsets(place, timeout_s)[1]
         except confluent.KafkaException as error:
             raise explained(error.args[0], f"asking where '{topic}' ends", self._where) from error
-        self._consumer.assign(places)
+        return places
 
     def take(self, most: int, timeout_s: float) -> tuple[int, int]:
         """How many records came within the time, and how many bytes their keys and values have."""
@@ -221,13 +237,21 @@ class _Inquiry:
         if error.code() != confluent.KafkaError._ALL_BROKERS_DOWN:
             self._told = error
 
-    def partitions(self, client: Any, topic: str, timeout_s: float) -> int:
-        """How many partitions a topic has."""
+    def partitions(self, client: Any, topic: str, timeout_s: float, *, all_led: bool = False) -> int:
+        """How many partitions a topic has; one of them must have a leader, or all, within the time."""
         what = f"looking for topic '{topic}'"
-        found = self.asked(client, topic, what, timeout_s).topics[topic]
-        if found.error is not None:
-            raise explained(found.error, what, self._where)
-        return len(found.partitions)
+        deadline = Deadline(timeout_s)
+        while True:
+            found = self.asked(client, topic, what, max(_LISTEN_S, deadline.remaining_s())).topics[topic]
+            if found.error is not None:
+                raise explained(found.error, what, self._where)
+            without = [index for index, one in found.partitions.items() if one.leader < 0]
+            if not without or (not all_led and len(without) < len(found.partitions)):
+                return len(found.partitions)
+            if deadline.passed:
+                said = f"partition {min(without)} has no leader"
+                raise codes.error_for(codes.LEADER_NOT_AVAILABLE, said, what, self._where)
+            client.poll(_LISTEN_S)  # a topic that was just made has none for a moment
 
     def asked(self, client: Any, topic: str | None, what: str, timeout_s: float) -> Any:
         """What the cluster says of a topic, or of all."""
@@ -240,8 +264,20 @@ class _Inquiry:
                 # librdkafka would try a password that was refused again and again.
                 is_refused = self._told is not None and self._told.code() in _REFUSED
                 if is_refused or deadline.passed:
-                    raise explained(self._told or error.args[0], what, self._where) from error
+                    raise self._failure(error.args[0], what, timeout_s) from error
             turn_s *= 2  # the answer itself may take long
+
+    def _failure(self, error: Any, what: str, timeout_s: float) -> KafkaError:
+        """Why there was no answer; if no connection had trouble, the cluster said nothing at all."""
+        if self._told is None and error.code() in _SILENT:
+            return KafkaError(
+                f"{what}: no answer within {timeout_s:g} s",
+                code=error.name().lstrip("_"),
+                retriable=True,
+                where=self._where,
+                hint="is the site up? twinlog status",
+            )
+        return explained(self._told or error, what, self._where)
 
 
 def _made(kind: Callable[..., Any], settings: Mapping[str, Any], where: str) -> Any:

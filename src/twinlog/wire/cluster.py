@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Wait = Callable[[float], object]
+_SHORTEST_TOTAL_S = 0.1
 _SHORTEST_S = 0.01  # a timeout of zero would mean: do not wait at all
 
 
@@ -47,6 +48,16 @@ class Patience(NamedTuple):
     request_s: float = 15.0
     total_s: float = 30.0
     pauses_s: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
+
+    @classmethod
+    def within(cls, total_s: float) -> Self:
+        """For what must be answered in so long; an address that says nothing leaves time for the next one."""
+        bound_s = max(_SHORTEST_TOTAL_S, total_s)
+        return cls(
+            connect_s=min(cls().connect_s, bound_s / 2),
+            request_s=min(cls().request_s, bound_s),
+            total_s=bound_s,
+        )
 
     def pauses(self) -> Iterator[float]:
         """The pauses between attempts, without an end."""

@@ -7,7 +7,8 @@ Making a topic is never repeated by itself after a lost answer: the topic may be
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -17,6 +18,7 @@ from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 
 from twinlog.wire import codes
 from twinlog.wire.cluster import Cluster
+from twinlog.wire.failures import ConnectionFailed
 from twinlog.wire.operations import Operation
 
 if TYPE_CHECKING:
@@ -127,7 +129,8 @@ def create(cluster: Cluster, topic: NewTopic, *, validate_only: bool = False) ->
 
     cluster.ask(request, CreateTopicsResponse, judge)
     if not validate_only:
-        wait_until_known(cluster, topic.name, topic.partition_count)
+        with _done(what):
+            wait_until_known(cluster, topic.name, topic.partition_count)
 
 
 def add_partitions(
@@ -155,7 +158,8 @@ def add_partitions(
             codes.check_change(result.error_code, result.error_message, what, cluster.where)
 
     cluster.ask(request, CreatePartitionsResponse, judge)
-    wait_until_known(cluster, name, total)
+    with _done(what):
+        wait_until_known(cluster, name, total)
 
 
 def delete(cluster: Cluster, name: str) -> None:
@@ -174,7 +178,18 @@ def delete(cluster: Cluster, name: str) -> None:
             codes.check_change(result.error_code, result.error_message, what, cluster.where)
 
     cluster.ask(request, DeleteTopicsResponse, judge)
-    cluster.wait_until(lambda: _still_known(cluster, name), what)
+    with _done(what):
+        cluster.wait_until(lambda: _still_known(cluster, name), what)
+
+
+@contextmanager
+def _done(what: str) -> Iterator[None]:
+    """While brokers are asked whether they know of a change: one that does not answer has not undone it."""
+    try:
+        yield
+    except ConnectionFailed as error:
+        said = f"{what} is done, and whether every broker knows it is not known: {error.what}"
+        raise ConnectionFailed(said, retriable=error.retriable, where=error.where, hint=error.hint) from error
 
 
 def wait_until_known(cluster: Cluster, name: str, partitions: int = _LEFT_TO_KAFKA) -> None:

@@ -104,6 +104,23 @@ def test_a_port_where_nobody_listens_is_named_with_a_hint_and_nothing_is_measure
     assert "Connection refused" in error["what"] or "nothing listens" in error["what"]
 
 
+@pytest.mark.parametrize("command", MEASUREMENTS)
+def test_a_server_that_accepts_and_never_answers_is_given_up_with_a_hint(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module, name in ((producing, "CHECK_S"), (consuming, "CHECK_S"), (tripping, "ASK_S")):
+        monkeypatch.setattr(module, name, 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:  # the system takes connections for it
+        port = server.getsockname()[1]
+        words = f"perf {command} --bootstrap-server 127.0.0.1:{port} --topic t {MEASUREMENTS[command]}"
+        code = app.run([*words.split(), "-o", "json"])
+    told = capsys.readouterr()
+    assert (code, told.out) == (1, "")
+    error = json.loads(told.err.splitlines()[-1])["error"]
+    assert error["where"] == f"127.0.0.1:{port}" and "twinlog status" in error["hint"]
+    assert "no answer" in error["what"]
+
+
 def test_a_topic_that_has_too_few_records_is_a_short_measurement_and_no_error() -> None:
     made = {**MOCK, "allow.auto.create.topics": True}
     settings = clients.consumer(
