@@ -3,7 +3,7 @@
 For all measurements of `perf`. A value below 2048 µs has a bucket of its own; above, a bucket is as
 wide as the value's eleven leading bits leave it, so what is read back is never more than a thousandth
 away from what was counted. Buckets and ranks are those of HdrHistogram's own library for Java, and a
-test compares the two; the one for Python ranks otherwise and takes four times as long to count, and at
+test compares the two; the one for Python ranks otherwise and takes several times as long to count, and at
 full speed this is done for every record.
 Histograms of several runs can be added.
 """
