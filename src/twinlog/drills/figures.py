@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median
 from typing import NamedTuple
 
 from twinlog.drills.finding import LOSSES, Finding, Kind
@@ -21,7 +22,6 @@ from twinlog.drills.index import Index
 
 WRITES, READS = "writes", "reads"
 SETTLED_S = 1.0  # after a disturbance: what had to wait is written quicker than the load
-SHORTEST_CALM_S = 1.0  # in all; less tells nothing of a load
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Figures:
     clients: tuple[ClientFigures, ...]
     disturbances: tuple[Disturbance, ...]
     counts: dict[Kind, int]
-    load_per_s: float | None = None  # writes acknowledged outside disturbances; None: there was no such time
+    load_per_s: float | None = None  # writes acknowledged outside disturbances; None: no second was calm
 
     @property
     def longest_pause_s(self) -> float:
@@ -192,7 +192,10 @@ def _disturbances(index: Index) -> Iterator[Disturbance]:
 def _load_per_s(
     index: Index, clients: tuple[ClientFigures, ...], disturbances: tuple[Disturbance, ...]
 ) -> float | None:
-    """How many writes a second were acknowledged while every writer was there and nothing was disturbed."""
+    """How many writes were acknowledged in a second in which every writer was there and nothing disturbed.
+
+    The median of such seconds: what had to wait is made up for later, and would look like a larger load.
+    """
     times = sorted(
         write.end_s
         for write in index.history.writes
@@ -203,11 +206,12 @@ def _load_per_s(
         return None
     began_s = max(client.first_s for client in writers)
     ended_s = min(client.last_s for client in writers)
-    count, calm_s = 0, 0.0
-    for first_s, last_s in _calm(_disturbed(index, writers, disturbances), began_s, ended_s):
-        count += bisect_right(times, last_s) - bisect_right(times, first_s)
-        calm_s += last_s - first_s
-    return count / calm_s if calm_s >= SHORTEST_CALM_S else None
+    counts = [
+        bisect_left(times, first_s + second + 1) - bisect_left(times, first_s + second)
+        for first_s, last_s in _calm(_disturbed(index, writers, disturbances), began_s, ended_s)
+        for second in range(int(last_s - first_s))
+    ]
+    return float(median(counts)) if counts else None
 
 
 def _disturbed(
