@@ -51,13 +51,6 @@ EVERY: dict[str, tuple[str, ...]] = {
     "elect": (TOPIC,),
     "events check": (TOPIC,),
 }
-# Those of them that change nothing.
-READS = (
-    *("topic describe", "topic list", "topic offsets", "topic size", "consume", "events check", "producers"),
-    *("group describe", "group lag", "group list", "group members", "config describe"),
-    *("transactions describe", "transactions list", "quorum"),
-    *("broker api-versions", "broker list", "broker log-dirs", "move plan", "move status"),
-)
 # Those that work at all sites at once, or on nodes, or serve. They have no `--user`.
 BESIDE: dict[str, tuple[str, ...]] = {
     "user add": ("nobody-there", "--consume", TOPIC),

@@ -1,8 +1,8 @@
 """Every command on a real site where the topic, the group, the broker or the right is missing.
 
 Where nobody answers, and where an answer does not come in time, is in `tests/program`; where one broker of
-several is down or hangs in `test_broker_moves.py`. The program runs in this process: its start alone would
-take minutes for so many.
+several is down in `test_broker_moves.py`, where one hangs in `test_broker_hangs.py`. The program runs in
+this process: its start alone would take minutes for so many.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from tests.program.prepared_bus import prepare
 from tests.site_commands import (
     BESIDE,
     EVERY,
-    READS,
     beside_in_the_program,
     found_in_the_program,
     words_of,
@@ -47,7 +46,6 @@ def declare(directory: Path, port: int) -> Path:
 
 def test_every_command_that_asks_a_site_is_tried() -> None:
     assert found_in_the_program() == EVERY.keys()
-    assert set(READS) <= EVERY.keys()
     assert beside_in_the_program() == BESIDE.keys()
 
 
