@@ -39,6 +39,7 @@ class Client:
     transactional: bool = False
     group: str = ""
     new_protocol: bool = False  # of groups, in Java: KIP-848
+    tuned: bool = True  # has what printed client files say of hanging sites, else its library's defaults
 
     @property
     def topic(self) -> str:

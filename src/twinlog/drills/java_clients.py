@@ -15,7 +15,7 @@ from typing import Any
 
 from twinlog.drills.cast import KEYS, USER, Client, Names
 from twinlog.drills.history import Commit, Operation, Outcome, Read, Write
-from twinlog.drills.reach import gate_access, tuning_of
+from twinlog.drills.reach import JAVA_DEFAULTS, gate_access, tuning_of
 from twinlog.sites.home import Home
 from twinlog.wire.clientfiles import write
 from twinlog.wire.clientfiles.write import Format
@@ -42,6 +42,8 @@ def client_file(home: Home, client: Client, directory: Path) -> str:
         write.Client(USER, gate_access(home), tuning_of(home), StoreType.PEM, directory), Format.JAVA
     )
     more = {"client.id": client.name, **(WRITER_SETTINGS if client.writes else READER_SETTINGS)}
+    if not client.tuned:
+        more |= JAVA_DEFAULTS
     if client.writes and not client.idempotent:
         more |= {"acks": client.acks, "enable.idempotence": "false"}
     return printed.text + "".join(f"{key}={value}\n" for key, value in more.items())

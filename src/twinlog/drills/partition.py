@@ -29,6 +29,11 @@ CLIENTS = (
 )
 # Readers on both sides too; each group is on one, because members of one that cannot meet are no group.
 WITH_GROUPS = (*CLIENTS, GROUP, Client("rd-group-b", Program.LIBRDKAFKA, group="rd-group-b"))
+# They wait for a site that hangs, and write there when it wakes up.
+UNTUNED = (
+    Client("rd-default", Program.LIBRDKAFKA, acks="all", idempotent=False, tuned=False),
+    Client("java-default", Program.JAVA, acks="all", tuned=False),
+)
 ROUNDS = 2
 ONE_CUT_S = 15.0  # three times as long as a dead site is waited for
 AT_ALL = 3  # writes: what was on its way is not taken for more

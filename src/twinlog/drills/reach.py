@@ -11,6 +11,16 @@ from twinlog.spec.effective import largest_message_bytes
 from twinlog.traffic.entrance import addresses
 from twinlog.wire.access import Access
 from twinlog.wire.clientfiles.tuning import Tuning
+from twinlog.wire.driver import Settings
+
+# What printed client files change of how long a silent broker is believed in, as it is without them.
+JAVA_DEFAULTS = {"request.timeout.ms": "30000", "metadata.recovery.rebootstrap.trigger.ms": "300000"}
+LIBRDKAFKA_DEFAULTS: Settings = {
+    "socket.timeout.ms": 60_000,
+    "socket.connection.setup.timeout.ms": 30_000,
+    "reconnect.backoff.max.ms": 10_000,
+    "metadata.recovery.rebootstrap.trigger.ms": 300_000,
+}
 
 
 def gate_access(home: Home) -> Access:

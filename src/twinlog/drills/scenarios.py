@@ -310,7 +310,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             "the active and its agent are stopped (SIGSTOP), are replaced, and all wake up",
             apart.site_wakes,
             WITHOUT_AGENT,
-            clients=partition.WITH_GROUPS,
+            clients=(*partition.WITH_GROUPS, *partition.UNTUNED),
             rests=4,
             apart=True,
         ),

@@ -22,7 +22,7 @@ from twinlog.client.producer import Producer
 from twinlog.client.sent import Sent
 from twinlog.drills.cast import KEYS, USER, Part
 from twinlog.drills.history import Happening, Outcome, Step, Transaction, Write
-from twinlog.drills.reach import gate_access, tuning_of
+from twinlog.drills.reach import LIBRDKAFKA_DEFAULTS, gate_access, tuning_of
 from twinlog.drills.recording import Recorder
 from twinlog.errors import KafkaError, TwinlogError
 from twinlog.sites.home import Home
@@ -125,6 +125,7 @@ def write_records(stage: Stage) -> None:
         "client.id": client.name,
         "acks": client.acks,
         "enable.idempotence": client.idempotent,
+        **({} if client.tuned else LIBRDKAFKA_DEFAULTS),
     }
     sender = Sender(
         gate_access(stage.home), timeout_s=RECORD_TIMEOUT_S, tuning=tuning_of(stage.home), settings=settings

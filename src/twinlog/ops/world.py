@@ -15,10 +15,12 @@ from twinlog.errors import KafkaError, TwinlogError
 from twinlog.sites import holds, jars, levels, processes, properties
 from twinlog.sites.home import Home
 from twinlog.sites.layout import Kept, Node, SiteLayout, kept_otherwise
-from twinlog.wire import acls, configs, quorum, quotas, roles, topics, users
+from twinlog.wire import acls, configs, quorum, quotas, reassignments, roles, topics, users
 from twinlog.wire.addresses import HostPort
 from twinlog.wire.cluster import Cluster, Patience
 from twinlog.wire.listening import listens
+from twinlog.wire.offsets import TopicPartition
+from twinlog.wire.reassignments import UnderWay
 
 # Broker settings that hold for a whole site are kept by the controllers, not in files.
 CLUSTER_SETTINGS = ("min.insync.replicas",)
@@ -157,6 +159,7 @@ def _read(
 ) -> World:
     found = [topic for topic in topics.describe(cluster) if not topic.name.startswith(OURS)]
     given = configs.describe_many(cluster, configs.Kind.TOPIC, [topic.name for topic in found])
+    moving = _offered(lambda: reassignments.under_way(cluster)) or {}
     return World(
         site=site,
         nodes=nodes,
@@ -164,7 +167,7 @@ def _read(
         topics={
             topic.name: TopicWorld(
                 len(topic.partitions),
-                topic.replication,
+                copies(topic, moving),
                 {
                     name: entry.value
                     for name, entry in given[topic.name].items()
@@ -181,6 +184,12 @@ def _read(
         level=quorum.features(cluster).levels.get(quorum.METADATA_VERSION) if nodes else None,
         applied=applied,
     )
+
+
+def copies(topic: topics.TopicState, moving: Mapping[TopicPartition, UnderWay]) -> int:
+    """Copies of the partition that has fewest; of one that is being moved, those that it will have."""
+    leaving = {index: len(each.removing) for (name, index), each in moving.items() if name == topic.name}
+    return min((len(one.replicas) - leaving.get(one.index, 0) for one in topic.partitions), default=0)
 
 
 def _offered(read: Callable[[], Offered]) -> Offered | None:
