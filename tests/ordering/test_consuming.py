@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from google.protobuf.message import DecodeError
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.ordering.single_channel import envelope, name_of
@@ -43,14 +44,21 @@ class Channel:
     others: list[Action] = field(default_factory=list)
 
     def revalidate(self, encoded: bytes) -> int:
-        if name_of(encoded) in self.refused:
-            raise Refused("no longer wanted")
+        self._judge(encoded)
         return self.sequence
 
     def reprocess_config(self, encoded: bytes) -> tuple[bytes, int]:
-        if name_of(encoded) in self.refused:
-            raise Refused("out of date")
-        return envelope(f"{name_of(encoded)}+", common_pb2.CONFIG), self.sequence
+        return envelope(f"{self._judge(encoded)}+", common_pb2.CONFIG), self.sequence
+
+    def _judge(self, encoded: bytes) -> str:
+        """The name in an envelope that is wanted; one that cannot be read never is."""
+        try:
+            name = name_of(encoded)
+        except DecodeError as error:
+            raise Refused("cannot be read") from error
+        if name in self.refused:
+            raise Refused("no longer wanted")
+        return name
 
     def carry_out(self, actions: object) -> None:
         assert isinstance(actions, list | tuple)
@@ -429,6 +437,13 @@ def _mangled(draw: st.DrawFn) -> bytes:
     return bytes(value)
 
 
+@example(
+    log=[
+        b"\n\x12\n\x0e\x08\x00\t\x00\x00\x00\x00\x00\x00\x00\x00\n\x01\x00\x18\x02",
+        b"\n\x10\n\x0c\t\x00\x00\x00\x00\x00\x00\x00\x00\n\x01\x00\x18\x01",
+    ],
+    resubmits=True,
+)
 @given(st.lists(st.one_of(st.binary(max_size=40), _mangled()), max_size=30), st.booleans())
 def test_any_bytes_in_the_log_are_skipped_or_stop_the_channel_alike_everywhere(
     log: list[bytes], resubmits: bool
