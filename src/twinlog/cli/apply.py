@@ -25,8 +25,9 @@ def command(ctx: frame.Context, site: str | None, prune: bool) -> None:
     time. If a step cannot be taken back, nothing is done without --yes.
     """
     from twinlog.ops.apply import apply_all
+    from twinlog.sites.state import SHORTLY_S
 
     home = home_of(ctx, warn=True)
-    with home.state_file.locked("apply"):
+    with home.state_file.locked("apply", wait_s=SHORTLY_S):
         taken = apply_all(home, home.chosen(site), ctx.progress, yes=ctx.yes, prune=prune)
     ctx.emit(table_of(taken, empty="nothing to do: the sites are what the file says"))

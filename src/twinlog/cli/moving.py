@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def move(ctx: frame.Context, kind: Kind, begin: Callable[[Ground], Move], *, dry_run: bool) -> None:
     """Go on with an unfinished move of this kind, or begin one; show it, or carry it out."""
+    from twinlog.sites.state import SHORTLY_S
     from twinlog.traffic import beginning
     from twinlog.traffic.crossing import carry_out
     from twinlog.traffic.ground import Ground
@@ -28,7 +29,8 @@ def move(ctx: frame.Context, kind: Kind, begin: Callable[[Ground], Move], *, dry
         with Ground(home, ctx.progress) as ground:
             _show(ctx, ground, beginning.unfinished(ground, kind) or begin(ground))
         return
-    with home.state_file.locked(kind.value), Ground(home, ctx.progress) as ground:
+    lock = home.state_file.locked(kind.value, wait_s=SHORTLY_S)
+    with lock, Ground(home, ctx.progress) as ground:
         began = time.monotonic()
         wanted = beginning.unfinished(ground, kind) or begin(ground)
         ended = carry_out(ground, wanted)

@@ -229,8 +229,10 @@ def delete(ctx: frame.Context, name: str, site: str | None, user: str | None, ti
         (found,) = catalogue.existing(reach.cluster, [name])
         if catalogue.is_internal(found):
             raise UsageError(f"topic '{name}' belongs to Kafka or to Twinlog", hint="twinlog topic list")
-        count = sum(row.records for row in contents.offset_rows(reach.cluster, [found]))
-        ctx.need_yes(f"topic '{name}' and its {count} records would be gone", where=f"site {reach.site}")
+        is_led = all(one.has_leader for one in found.partitions)  # else nobody can say how many there are
+        count = sum(row.records for row in contents.offset_rows(reach.cluster, [found])) if is_led else None
+        of_it = f"its {count}" if is_led else "all of its"
+        ctx.need_yes(f"topic '{name}' and {of_it} records would be gone", where=f"site {reach.site}")
         topics.delete(reach.cluster, name)
         if name in reach.home.bus.topics:
             what = f"the file still has topic '{name}': the next apply makes it again, empty"

@@ -32,6 +32,7 @@ def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | 
     from twinlog.ops import apply
     from twinlog.sites import local, supervisor
     from twinlog.sites.layout import Listener
+    from twinlog.sites.state import SHORTLY_S
 
     home = home_of(ctx, warn=True)
     chosen = home.chosen(site)
@@ -43,7 +44,7 @@ def command(ctx: frame.Context, site: str | None, supervise: bool, debug: str | 
             ctx.progress.note(f"site {name} exists already: Twinlog only reaches it")
     began = time.monotonic()
     kafka = local.ensure_for(home, names, ctx.progress)
-    with home.state_file.locked("up"):
+    with home.state_file.locked("up", wait_s=SHORTLY_S):
         started = local.up(
             home, names, ctx.progress, kafka=kafka, debug_tls=debug is not None, timeout_s=timeout
         )

@@ -11,11 +11,13 @@ import fcntl
 import json
 import os
 import shlex
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TextIO, get_args, get_origin, get_type_hints
 
 from twinlog.durable import make_private_directory, write_text
 from twinlog.errors import SiteError, UsageError
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 VERSION = 1
 DIRECTORY = ".twinlog"
+# So long a command may wait for the bus: the traffic manager takes it for a moment to see what is left to do.
+SHORTLY_S = 5.0
+LOOK_AGAIN_S = 0.05
 _EXACT = {"extra": "forbid"}  # to pydantic: what a newer Twinlog remembers must not be lost unseen
 
 
@@ -136,24 +141,32 @@ class StateFile:
         write_text(self.path, json.dumps({"version": VERSION, **asdict(state)}, indent=1) + "\n")
 
     @contextmanager
-    def locked(self, doing: str) -> Iterator[None]:
-        """Hold the bus for one changing command; a second one is told who holds it."""
+    def locked(self, doing: str, *, wait_s: float = 0.0) -> Iterator[None]:
+        """Hold the bus for one changing command; a second one is told who holds it, when it has waited."""
         make_home_directory(self.directory)
         with (self.directory / "lock").open("a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                holder = file.read().strip() or "another command"
-                raise UsageError(
-                    f"{holder} is changing this bus", where=str(self.directory), hint="twinlog status"
-                ) from None
+            self._take(file, wait_s)
             file.seek(0)
             file.truncate()
             with suppress(OSError):  # of a full disk: `down` and `destroy` must work there too
                 file.write(f"twinlog {doing} (pid {os.getpid()})")
                 file.flush()
             yield
+
+    def _take(self, file: TextIO, wait_s: float) -> None:
+        pause, end_s = threading.Event(), time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() >= end_s:
+                    file.seek(0)
+                    holder = file.read().strip() or "another command"
+                    raise UsageError(
+                        f"{holder} is changing this bus", where=str(self.directory), hint="twinlog status"
+                    ) from None
+            pause.wait(LOOK_AGAIN_S)
 
 
 def _exactly(kind: Any, raw: Any) -> Any:
