@@ -152,7 +152,7 @@ def test_what_asks_the_broker_ends_in_time_with_a_hint(led: Led) -> None:
 
 
 def test_what_looks_at_the_whole_site_says_that_it_is_not_well(led: Led) -> None:
-    rows = [Row(("plan",), 0), Row(("status",), 3)]
+    rows = [Row(("status",), 3)]
     check_ends(led.bus, rows, within_s=ENDS_WITHIN_S)
 
 

@@ -153,7 +153,7 @@ def test_a_measurement_that_cannot_be_made_says_why_and_measures_nothing(
     ended = bus.run("perf", command, *words.split(), "-o", "json")
     assert (ended.returncode, ended.stdout) == (1, ""), ended.stdout + ended.stderr
     error = json.loads(ended.stderr.splitlines()[-1])["error"]
-    assert (said in error["what"] or said in error["kafka_code"]) and error["hint"], ended.stderr
+    assert said in error["what"] + error.get("kafka_code", "") and error["hint"], ended.stderr
 
 
 def test_a_wrong_password_is_named_at_once_with_a_hint(bus: Bus, printed: Printer, tmp_path: Path) -> None:

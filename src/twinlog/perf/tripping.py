@@ -55,7 +55,7 @@ def _run(sender: BulkSender, reader: BulkReader, options: TripOptions, told: Tol
         value = bytes([ord("A") + chance.randrange(26)]) * options.record_bytes
         began_s = time.perf_counter()
         sender.queue(options.topic, [{"value": value}], 0.0)
-        left = sender.flush(TRIP_TIMEOUT_S)
+        left = sender.settle(TRIP_TIMEOUT_S)
         if sender.failed or left:
             reason = sender.reason or f"no answer after {TRIP_TIMEOUT_S:g} s"
             raise KafkaError(

@@ -85,6 +85,16 @@ class BulkSender:
         """Send what is queued; gives how many records are left unanswered."""
         return int(self._insist(lambda: self._producer.flush(timeout_s)))
 
+    def settle(self, timeout_s: float) -> int:
+        """Wait until all is answered, with nothing to linger for; gives how many records are left.
+
+        Heard in turns: `flush` may lose why the driver gives up, to an answer that comes along.
+        """
+        deadline = Deadline(timeout_s)
+        while len(self._producer) and not deadline.passed:
+            self.serve(min(_LISTEN_S, deadline.remaining_s()))
+        return len(self._producer)
+
     def counted(self) -> dict[str, Any]:
         """What the driver counted, which it tells every second; a shorter run waits for it."""
         deadline = Deadline(5 * _STATISTICS_MS / 1000)
@@ -134,7 +144,10 @@ class BulkSender:
 
     def _insist(self, call: Callable[[], Any]) -> Any:
         try:
-            return call()
+            try:
+                return call()
+            except SystemError:  # it has given up, and lost the reason to an answer, which has it too
+                return call()
         except confluent.KafkaException as error:
             raise explained(error.args[0], "writing", self._where) from error
 
@@ -240,18 +253,23 @@ class _Inquiry:
     def partitions(self, client: Any, topic: str, timeout_s: float, *, all_led: bool = False) -> int:
         """How many partitions a topic has; one of them must have a leader, or all, within the time."""
         what = f"looking for topic '{topic}'"
-        deadline = Deadline(timeout_s)
-        while True:
-            found = self.asked(client, topic, what, max(_LISTEN_S, deadline.remaining_s())).topics[topic]
+        deadline, without = Deadline(timeout_s), list[int]()
+        while not without or not deadline.passed:
+            try:
+                answer = self.asked(client, topic, what, max(_LISTEN_S, deadline.remaining_s()))
+            except KafkaError:
+                if without:
+                    break  # there was too little time for another answer, and the one before said more
+                raise
+            found = answer.topics[topic]
             if found.error is not None:
                 raise explained(found.error, what, self._where)
             without = [index for index, one in found.partitions.items() if one.leader < 0]
             if not without or (not all_led and len(without) < len(found.partitions)):
                 return len(found.partitions)
-            if deadline.passed:
-                said = f"partition {min(without)} has no leader"
-                raise codes.error_for(codes.LEADER_NOT_AVAILABLE, said, what, self._where)
             client.poll(_LISTEN_S)  # a topic that was just made has none for a moment
+        said = f"partition {min(without)} has no leader"
+        raise codes.error_for(codes.LEADER_NOT_AVAILABLE, said, what, self._where)
 
     def asked(self, client: Any, topic: str | None, what: str, timeout_s: float) -> Any:
         """What the cluster says of a topic, or of all."""

@@ -237,6 +237,9 @@ class Sender:
         except confluent.KafkaException as error:
             self._fatal = explained(error.args[0], "the producer cannot go on", self._where)
             return how(producer)
+        except SystemError:
+            self._fatal = KafkaError(UNSAID, code="FATAL", where=self._where, hint="open a new one")
+            return how(producer)
         finally:
             self.wake()
 
@@ -294,6 +297,10 @@ class Sender:
         return NoRoom(
             "the producer's queue is full", where=self._where, hint="is the site up? twinlog status"
         )
+
+
+# confluent-kafka 2.16 loses the reason when an answer comes in the same turn, and raises a SystemError then.
+UNSAID = "the producer cannot go on; records that were not written say why"
 
 
 def usual(access: Access, tuning: Tuning, role: Role) -> dict[str, Any]:
