@@ -33,7 +33,9 @@ def measure(
     """Write for so long, read it all, and say how fast each went; `base` gives settings for a role."""
     topic = PREFIX + token_hex(4)
     configs = {"retention.bytes": "-1", "max.message.bytes": str(max(1_048_588, 2 * record_bytes))}
-    topics.create(cluster, topics.NewTopic(topic, partitions=1, replication=replication, configs=configs))
+    # Kafka itself may choose a broker that is down, for the sake of its rack, and nobody could write then.
+    copies = tuple(broker.id for broker in cluster.brokers()[:replication])
+    topics.create(cluster, topics.NewTopic(topic, assignment=(copies,), configs=configs))
     try:
         written = _write(base("producer"), topic, record_bytes, seconds)
         read = _read(base("consumer"), topic, written)
