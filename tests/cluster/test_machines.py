@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -58,9 +58,11 @@ def is_reached(machine: Machine) -> bool:
 
 @pytest.fixture
 def joined() -> Iterator[Network]:
-    with network(("a", "b", "w")) as made:
+    with network(("a", "b", "w")) as made, ExitStack() as servers:
         for machine in made.machines.values():
-            subprocess.Popen(machine.command([sys.executable, "-c", ECHO]), stdin=subprocess.DEVNULL)
+            words = machine.command([sys.executable, "-c", ECHO])
+            server = servers.enter_context(subprocess.Popen(words, stdin=subprocess.DEVNULL))
+            servers.callback(server.kill)
         pause, end = threading.Event(), time.monotonic() + WAIT_S
         while not all(is_reached(machine) for machine in made.machines.values()):
             assert time.monotonic() < end
