@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ class Client:
     group: str = ""
     new_protocol: bool = False  # of groups, in Java: KIP-848
     tuned: bool = True  # has what printed client files say of hanging sites, else its library's defaults
+    patience_s: float = 6.0  # of a program, for each step of a transaction; it begins anew behind that
 
     @property
     def topic(self) -> str:
@@ -80,6 +81,10 @@ EVERYBODY = (
     GROUP,
     TWIN_READER,
 )
+
+
+# Where no site moves, a program that waits as long as its library tries is told of no error.
+STAYING = tuple(replace(one, patience_s=20.0) if one is TRANSACTIONS else one for one in EVERYBODY)
 
 
 @dataclass(frozen=True)

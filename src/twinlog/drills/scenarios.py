@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from twinlog.drills import apart, hazards, partition, stories, upgrade
-from twinlog.drills.cast import EVERYBODY, IDEMPOTENT, TWIN_READER, Client
+from twinlog.drills.cast import EVERYBODY, IDEMPOTENT, STAYING, TWIN_READER, Client
 from twinlog.drills.figures import READS
 from twinlog.drills.finding import LOSSES, Kind
 from twinlog.drills.promises import (
@@ -207,6 +207,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 NoError("no error reaches a writer with acks=twin", TWINS),
             ),
             Size(brokers=3, controllers=3, fewest=3),
+            clients=STAYING,
             seconds=60.0,
             rests=9,
         ),
@@ -230,6 +231,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 NO_ERROR,
             ),
             Size(brokers=3, standby_brokers=3, fewest=3),
+            clients=STAYING,
             seconds=50.0,
             rests=5,
             small_disks=True,
@@ -239,6 +241,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             "the mirror's workers and its driver are killed, then stopped for a while",
             stories.mirror_dies,
             (*ALWAYS, *WITHOUT_FAILOVER, NO_ERROR, BACK),
+            clients=STAYING,
             seconds=60.0,
             rests=6,
         ),
@@ -261,6 +264,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 NO_ERROR,
             ),
             Size(brokers=3, controllers=3, fewest=3),
+            clients=STAYING,
             seconds=40.0,
             rests=4,
             kafka_version=upgrade.OLD,
@@ -320,6 +324,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             stories.disk_slow,
             (*ALWAYS, *WITHOUT_FAILOVER, NoError("no error reaches a writer with acks=all", ALL), BACK),
             Size(brokers=3, standby_brokers=3, fewest=3),
+            clients=STAYING,
             seconds=60.0,
             rests=5,
             slow_disks=True,

@@ -34,7 +34,6 @@ FLUSH_S = 60.0
 PREPARE_S = 10.0
 TRANSACTION_S = 20.0
 # So long a step of a transaction may take, a new leader included; then a program opens a new producer.
-ANSWER_S = 6.0
 FEWEST_PER_TRANSACTION = 4  # records
 TRANSACTIONS_PER_S = 8.0  # at most: each waits for its end, so a faster load needs larger ones
 ABORT_EVERY = 5  # so many transactions are between two that are aborted on purpose
@@ -170,7 +169,7 @@ def write_transactions(stage: Stage) -> None:
             transact(stage, producer, number)
         except TransactionFailed as error:
             # Without an answer nobody knows; a new producer of the name ends what is open.
-            if error.must_reopen or error.retriable or not _aborted(producer):
+            if error.must_reopen or error.retriable or not _aborted(producer, stage.part.client.patience_s):
                 producer.close()
                 producer = None
     if producer is not None:
@@ -213,26 +212,26 @@ def transact(stage: Stage, producer: Transactional, number: int) -> None:
             stage.ended(write, Outcome.FAILED)
             raise
     if number % ABORT_EVERY == ABORT_EVERY - 1:
-        producer.flush(ANSWER_S)  # else what is still queued would never be sent
-        _end(Step.ABORT, producer.abort, note)
+        producer.flush(stage.part.client.patience_s)  # else what is still queued would never be sent
+        _end(Step.ABORT, producer.abort, stage.part.client.patience_s, note)
     else:
-        _end(Step.COMMIT, producer.commit, note)
+        _end(Step.COMMIT, producer.commit, stage.part.client.patience_s, note)
 
 
-def _end(step: Step, end: Callable[[float], None], note: Callable[..., None]) -> None:
+def _end(step: Step, end: Callable[[float], None], patience_s: float, note: Callable[..., None]) -> None:
     """End a transaction, and write down how that went."""
     try:
-        end(ANSWER_S)
+        end(patience_s)
     except TransactionFailed as failed:
         note(step, Outcome.UNKNOWN, failed)
         raise
     note(step, Outcome.OK)
 
 
-def _aborted(producer: Transactional) -> bool:
+def _aborted(producer: Transactional, patience_s: float) -> bool:
     """End what is open, so that the same producer can go on; False if it cannot."""
     try:
-        producer.abort(ANSWER_S)
+        producer.abort(patience_s)
     except TransactionFailed:
         return False
     return True
