@@ -160,12 +160,15 @@ class Spread:
         # It is a child of the command that went there, and may not be there yet.
         pause, end = threading.Event(), time.monotonic() + STOP_TIMEOUT_S
         while process.poll() is None and not (found := psutil.Process(process.pid).children()):
+            process.send_signal(signal.SIGCONT)
             if time.monotonic() > end:
                 break
             pause.wait(LOOK_AGAIN_S)
         if process.poll() is None:
             processes.end(found, signal.SIGTERM)
             processes.end(processes.wait(found, STOP_TIMEOUT_S), signal.SIGKILL)
+            # It stops itself when its child was stopped, and may see that only when both go on.
+            process.send_signal(signal.SIGCONT)
         process.wait()
 
     def _wait_for(self, report: Path) -> None:
