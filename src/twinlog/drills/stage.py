@@ -111,8 +111,9 @@ class Stage:
         self._rest(self.load.clients)
 
     def rest_without_twin(self) -> None:
-        """The same while there is no standby, and so nothing for clients that insist on one."""
-        self._rest([client for client in self.load.clients if client.program is not Program.LIBRARY])
+        """The same for those whom a lost site keeps from nothing: who do not insist on it, or wait for it."""
+        clients = self.load.clients
+        self._rest([one for one in clients if one.program is not Program.LIBRARY and one.tuned])
 
     def readable(self, site: str) -> int:
         """How many records a reader finds at a site now."""
