@@ -218,15 +218,8 @@ def _disturbed(
     index: Index, writers: Iterable[ClientFigures], disturbances: Iterable[Disturbance]
 ) -> Iterator[tuple[float, float]]:
     """From when to when something was broken, or moved, or a writer was not back from it."""
-    open_: dict[str, float] = {}
-    for event in index.history.events:
-        name = str(event.data.get("fault", ""))
-        if event.what is Happening.FAULT:
-            open_.setdefault(name, event.time_s)
-        elif event.what is Happening.HEALED and name in open_:
-            yield open_.pop(name), event.time_s + SETTLED_S
-    for began_s in open_.values():
-        yield began_s, index.ended_s
+    for began_s, ended_s in index.broken():
+        yield began_s, ended_s + SETTLED_S
     for disturbance in disturbances:
         back_s = [disturbance.opened_s or disturbance.began_s]
         for passage in (one for writer in writers for one in writer.passages):

@@ -8,6 +8,7 @@ opened last; a log is what the last read of a site found there.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property
 
@@ -142,6 +143,17 @@ class Index:
     def events(self, what: Happening) -> tuple[Event, ...]:
         """All events of one kind."""
         return tuple(event for event in self.history.events if event.what is what)
+
+    def broken(self) -> Iterator[tuple[float, float]]:
+        """From when to when each fault lasted, and what is written down as one: restarts in turn, say."""
+        open_: dict[str, float] = {}
+        for event in self.history.events:
+            name = str(event.data.get("fault", ""))
+            if event.what is Happening.FAULT:
+                open_.setdefault(name, event.time_s)
+            elif event.what is Happening.HEALED and name in open_:
+                yield open_.pop(name), event.time_s
+        yield from ((began_s, self.ended_s) for began_s in open_.values())
 
     def opening_before(self, time_s: float) -> Event | None:
         """The opening that was the last one at a time."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -38,7 +37,7 @@ class Retries:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._disturbed_s = [one.time_s for one in index.history.events if one.what in DISTURBS]
-        self._broken = tuple(_broken(index))
+        self._broken = tuple(index.broken())
         self._excused: Counter[tuple[str, str, int, float]] = Counter()
 
     def can_have_been(self, write: Write) -> bool:
@@ -109,18 +108,6 @@ class Retries:
         for row in answers.values():
             row.sort()
         return answers
-
-
-def _broken(index: Index) -> Iterator[tuple[float, float]]:
-    """From when to when each fault lasted, and what is written down as one: nodes restarted in turn, say."""
-    open_: dict[str, float] = {}
-    for event in index.history.events:
-        name = str(event.data.get("fault", ""))
-        if event.what is Happening.FAULT:
-            open_.setdefault(name, event.time_s)
-        elif event.what is Happening.HEALED and name in open_:
-            yield open_.pop(name), event.time_s
-    yield from ((began_s, index.ended_s) for began_s in open_.values())
 
 
 def _ruled_out(write: Write) -> bool:

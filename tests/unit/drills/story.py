@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from twinlog.drills.check import check
-from twinlog.drills.finding import Finding
+from twinlog.drills.finding import Finding, Kind
 from twinlog.drills.history import (
     Commit,
     Event,
@@ -217,3 +217,29 @@ class Story:
                 told.append(Final(site, TOPIC, partition, offset, value, 0))
 
         return self.history(put)
+
+
+def only(history: History, kind: Kind) -> Finding:
+    """The one thing that was found."""
+    findings = found(history)
+    assert [finding.kind for finding in findings] == [kind], findings
+    return findings[0]
+
+
+def kinds(history: History) -> dict[Kind, list[str]]:
+    """The values that were found, by kind."""
+    result: dict[Kind, list[str]] = {}
+    for finding in found(history):
+        result.setdefault(finding.kind, []).append(finding.value)
+    return result
+
+
+def changed(story: Story, value: str, **fields: object) -> History:
+    """The story's history with one write told in another way."""
+
+    def change(told: list[Operation]) -> None:
+        for place, one in enumerate(told):
+            if isinstance(one, Write) and one.value == value:
+                told[place] = replace(one, **fields)  # type: ignore[arg-type]
+
+    return story.history(change)
